@@ -68,7 +68,7 @@ test-browser: .venv/ready operator/page/node_modules/.tested page ## Test the we
 lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	hack/mypy.sh
 	PYTHONPATH=operator:operator/kubeapi/src:operator/tarsy_dev/src $(BIN)/lint-imports
 	@out=$$(mktemp -d) && $(BIN)/tarsy crds --out $$out && diff -r crds $$out && rm -r $$out \
 	  || { echo 'crds/ is stale: run make crds'; exit 1; }

@@ -1,9 +1,9 @@
 """Reconciles AlertRoutes: checks that they can be used and counts what they took.
 
 Watches: AlertRoutes, and Chains, which may come later. Decides: whether RE2 accepts its expressions, whether the Secret
-of its senders can be read, whether their ServiceAccount may create Alerts in the target namespace, and whether a chain
-takes them. Writes: `Ready` with every error at once, `NotificationsReady` (see `configuration`), `matchedCount` and
-`lastMatched`.
+of its senders can be read, whether their ServiceAccount may create Alerts in the target namespace and their reader list
+pods there, and whether a chain takes them. Writes: `Ready` with every error at once, `NotificationsReady` (see
+`configuration`), `matchedCount` and `lastMatched`.
 
 The intake checks for itself and does not wait for this: a route without a chain takes alerts, which wait for one.
 """
@@ -21,7 +21,7 @@ from tarsy.controllers.configuration import (
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
-from tarsy.kube.access import ResourceAttributes, Subject, may
+from tarsy.kube.access import ResourceAttributes, may, service_account_subject
 from tarsy.kube.client import KubeClient
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.matching import InvalidMatcher, check_matcher
@@ -49,8 +49,8 @@ async def reconcile(route: AlertRoute, intake: Intake, context: ReconcileContext
     cache, library_namespace = context.cache, context.settings.library_namespace
     errors, waits, _ = await problems(route, readiness(route, cache, library_namespace), client, read_secret)
     errors += [*matcher_errors(route), *chain_errors(route, cache, library_namespace)]
-    if route.spec.auth is not None:
-        errors += await _rights(route, client)
+    if route.spec.auth is not None or route.spec.reader is not None:
+        errors += [*await _rights(route, client), *await _reader_rights(route, client)]
         waits.append(RECHECK_SECONDS if errors else SETTLED_RECHECK_SECONDS)
     untold, again = await notify_problems(route, read_secret)
     waits += again
@@ -108,15 +108,28 @@ def chain_errors(route: AlertRoute, cache: Cache, library_namespace: str) -> lis
 
 async def _rights(route: AlertRoute, client: KubeClient) -> list[ConfigurationProblem]:
     """Reports that the ServiceAccount of senders with a secret may not create Alerts."""
-    assert route.spec.auth is not None
+    if route.spec.auth is None:
+        return []
     own, name = route.metadata.namespace, route.spec.auth.service_account_name
     namespace = route.spec.namespace or own
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{own}", "system:authenticated")
-    subject = Subject(f"system:serviceaccount:{own}:{name}", groups=groups)
-    if await may(client, subject, ResourceAttributes("create", GROUP, Alert.PLURAL, namespace=namespace)):
+    what = ResourceAttributes("create", GROUP, Alert.PLURAL, namespace=namespace)
+    if await may(client, service_account_subject(own, name), what):
         return []
     text = (
         f"ServiceAccount {own}/{name} cannot create alerts in namespace {namespace}; bind a role to it there, such as "
         "tarsy-investigator"
     )
     return [((FieldPath.of(route) / "auth" / "serviceAccountName").error(text), "Forbidden")]
+
+
+async def _reader_rights(route: AlertRoute, client: KubeClient) -> list[ConfigurationProblem]:
+    """Reports a reader that may not even list pods: nothing would be read for these Alerts."""
+    if route.spec.reader is None:
+        return []
+    own, name = route.metadata.namespace, route.spec.reader.service_account_name
+    namespace = route.spec.namespace or own
+    what = ResourceAttributes("list", "", "pods", namespace=namespace)
+    if await may(client, service_account_subject(own, name), what):
+        return []
+    text = f"ServiceAccount {own}/{name} cannot list pods in namespace {namespace}; bind a role to it, such as view"
+    return [((FieldPath.of(route) / "reader" / "serviceAccountName").error(text), "Forbidden")]

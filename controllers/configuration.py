@@ -21,7 +21,7 @@ from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.readiness.reach import with_reach
 from tarsy.controllers.readiness.serving import with_serving
-from tarsy.controllers.runs.accounts import account_errors, account_to_check
+from tarsy.controllers.runs.accounts import account_errors, accounts_to_check
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
@@ -62,7 +62,7 @@ async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None
     publish_limits, check_provider = context.store.publish_limits, context.checks.providers
     judged = readiness(obj, cache, library or None)
     errors, waits, values = await problems(obj, judged, client, read_secret)
-    if account_to_check(obj, library) is not None:
+    if accounts_to_check(obj, library):
         refused = await account_errors(obj, client, library)
         errors += refused
         waits.append(RECHECK_SECONDS if refused else SETTLED_RECHECK_SECONDS)

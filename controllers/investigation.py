@@ -34,6 +34,7 @@ from tarsy.controllers.runs.inputs import (
     namespace_sources,
 )
 from tarsy.controllers.runs.projection import project
+from tarsy.controllers.runs.readable import limited_to_reader, reader_of
 from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
@@ -182,6 +183,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
     await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
     await _may_read(investigation, alert, source, named_by, context)
+    plan = await limited_to_reader(plan, reader_of(spec.author, alert, named_by), context.kubernetes.client)
     namespace = await context.kubernetes.client.find("Namespace", None, meta.namespace)
     return NewRun(
         id=UUID(meta.uid),

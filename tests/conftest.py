@@ -4,9 +4,10 @@ A test asks for an API through a fixture that depends on `api_kind`; the kind th
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
 an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
 extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is but
-a few files; `--quick` skips it. What the real API adds little to is marked `once(reason)`: `--api both` shows it on
-the embedded one only, `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API
-what ran and what was skipped and why, so that a green run never hides what it did not check.
+a few files; `--quick` skips it. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
+`SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows it on the embedded one only,
+`--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API what ran and what was
+skipped and why, so that a green run never hides what it did not check.
 """
 
 import functools
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+import cost
 import goldens
 import second_chance
 import shown_once
@@ -57,6 +59,12 @@ SHARED = ("tests/integration/admission/", "tests/integration/manifests/")
 """Folders whose tests share a server of their own: they stay with one worker, so that it is started once."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
+SAMPLE = 7
+"""Of so many cases of a sweep, `--quick` runs one: a number that shares no factor with the usual counts of values, so
+that the sample goes round all values of each parameter."""
+
+QUICK_EXAMPLES = 25
+"""Examples of a property in `--quick`, where the test states no number."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,17 +78,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="Skip the tests that are heavy.")
     goldens.add_option(parser)
     second_chance.add_option(parser)
+    cost.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker of this file; refuses to start where the chosen API cannot be had."""
     # How long an example takes to make or to run is the machine's doing.
     settings.register_profile("shared machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("shared machine")
+    settings.register_profile("quick", settings.get_profile("shared machine"), max_examples=QUICK_EXAMPLES)
+    settings.load_profile("quick" if config.getoption("--quick") else "shared machine")
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
+    config.addinivalue_line("markers", f"sweep(reason): has many cases that are alike; --quick runs one in {SAMPLE}")
     second_chance.configure(config)
+    cost.configure(config)
     kinds = KINDS[config.getoption("--api")]
     try:
         if "real" in kinds:
@@ -110,12 +122,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     choice, quick = config.getoption("--api"), config.getoption("--quick")
     tier = set(KINDS[choice]) | ({NONE} if "embedded" in KINDS[choice] else set())
     version, patient = _real_version(), config.pluginmanager.hasplugin("timeout")
+    cases: Counter[str] = Counter()
     for item in items:
         kind, marks = _kind(item), _marks(item)
         item.user_properties.append(("api", kind))
         if patient and "timeout" not in marks and (seconds := PATIENCE.get(_folders(item)[1])):
             item.add_marker(pytest.mark.timeout(seconds))
-        if reason := _why_not(item, kind, marks, version, choice) or (_why_later(item, marks) if quick else ""):
+        if reason := _why_not(item, kind, marks, version, choice) or (_why_later(item, marks, cases) if quick else ""):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
     if left_out := [item for item in items if not _is_of(item, tier)]:
@@ -200,7 +213,14 @@ def _why_not(
     return ""
 
 
-def _why_later(item: pytest.Item, marks: dict[str, pytest.Mark]) -> str:
+def _why_later(item: pytest.Item, marks: dict[str, pytest.Mark], cases: Counter[str]) -> str:
+    """Returns why `--quick` skips a test, else nothing; counts the cases of each sweep in `cases`."""
+    if sweep := marks.get("sweep"):
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        if cases[test] % SAMPLE != 1:
+            (reason,) = sweep.args
+            return f"one case in {SAMPLE} is shown ({reason}): make test-all runs all"
     heavy = marks.get("heavy")
     if heavy is None and (_folders(item)[1] != "chaos" or item.path.name in SMALL_CHAOS):
         return ""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import (
@@ -65,6 +66,9 @@ class PeriodicWork:
 
     outbox: Outbox | None = None
     """Sends the notifications of runs."""
+
+    history: HistoryRecorder | None = None
+    """Records what changes in the namespaces that have a history."""
 
 
 class ActiveController:
@@ -167,6 +171,8 @@ class ActiveController:
                 group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
             if self._served is not None:
                 group.create_task(self._while_active(SERVING_SECONDS, self._served.round))
+            if self._periodic.history is not None:
+                group.create_task(self._periodic.history.run(self._election))
             if self._server_checks is not None:
                 group.create_task(self._server_checks.run(self._queue.add))
 

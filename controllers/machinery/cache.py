@@ -79,6 +79,7 @@ class Cache:
         self._unreadable: dict[Key, UnreadableObject] = {}
         self._versions: dict[str, dict[tuple[str, str], Version]] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
+        self._written: set[Key] = set()
 
     def put(self, raw: Mapping[str, Any], *, instead_of: Version | None = None) -> Key:
         """Stores an object as the API gave it, unless a newer version is stored.
@@ -105,6 +106,16 @@ class Cache:
         else:
             self._objects.setdefault(key.kind, {})[key.namespace, key.name] = found
         return key
+
+    def put_written(self, raw: Mapping[str, Any]) -> None:
+        """Stores an object whose status this process has just written, as the API answered."""
+        key = self.put(raw)
+        if self.version(key) == Version.of(raw):
+            self._written.add(key)
+
+    def is_written(self, key: Key) -> bool:
+        """Checks whether the stored version of an object is a status that this process wrote."""
+        return key in self._written
 
     def drop(self, key: Key, uid: str) -> None:
         """Removes an object that is gone; another of the same name stays."""
@@ -179,6 +190,7 @@ class Cache:
         return Key(kind.KIND, namespace, name) in self._unreadable
 
     def _forget(self, key: Key) -> None:
+        self._written.discard(key)
         self._finished.pop(key, None)
         self._unreadable.pop(key, None)
         self._objects.get(key.kind, {}).pop((key.namespace, key.name), None)

@@ -8,6 +8,12 @@ waiting for ever. A change of a status queues an Investigation's Alert, the ques
 folded into an Alert. Where it changes what others rely on (readiness, availability, tools), it also queues the
 configuration of its namespace that depends on others; for the library, that of all namespaces. These dependencies have
 no circles, so the queue comes to rest.
+
+Decision: the event of a status that this process wrote to an unfinished Alert or Investigation does not queue it again,
+nor does a change of an Investigation that its Alert does not tell queue the Alert: most reconciles of an investigation
+found nothing to do. A status is written over the version that it was computed from, so that event
+contains nothing new but the status; a generation that no event has brought yet is reconciled whoever wrote the status,
+because the watch may tell of two changes in one event.
 """
 
 import asyncio
@@ -30,6 +36,9 @@ from tarsy.resources.v1alpha1 import (
 from tarsy.resources.v1alpha1.common import ConditionType
 
 _R = TypeVar("_R", bound=AnyResource)
+
+_ECHOED = (Alert.KIND, Investigation.KIND)
+"""Kinds whose reconcile does nothing after a write of its own, or of the publisher, that did not end them."""
 
 _CONFIGURATION = tuple(kind for kind in KINDS if kind not in PASSIVE)
 
@@ -60,6 +69,8 @@ class Informer:
         self._waiting: dict[Key, None] = {}
         self._deleted: dict[Key, set[str]] = {}
         self._followers: dict[Key, dict[Key, None]] = {}
+        self._generations: dict[Key, tuple[str, int]] = {}
+        self._alert_news: dict[Key, tuple[object, ...]] = {}
         self.missed = asyncio.Event()
 
     def event(self, kind: str | None, raw: Mapping[str, Any]) -> None:
@@ -90,13 +101,14 @@ class Informer:
         after = self._cache.version(key)
         if before is not None and after is not None and before.uid != after.uid:
             self.gone(key, before.uid)
-        self.look_at(key)
+        if not self._is_echo(key, Version.of(raw)):
+            self.look_at(key)
         self._note_waiting(key)
         if key.kind == Alert.KIND:
             self._note_follower(key, raw)
             self._wake_followers(key)
         if key.kind == Investigation.KIND:
-            self._wake_alert(raw)
+            self._wake_alert(key, raw)
             self._wake_questions(key)
         if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
             self._spec_changed(key)
@@ -108,6 +120,8 @@ class Informer:
         old = self._cache.find(key) if (self._cache.version(key) or Version("", 0, "")).uid == uid else None
         self._cache.drop(key, uid)
         self._told.pop(key, None)
+        self._generations.pop(key, None)
+        self._alert_news.pop(key, None)
         self._note_waiting(key)
         if key.kind == Alert.KIND:
             self._wake_followers(key)
@@ -149,10 +163,39 @@ class Informer:
                 if reference is not None and reference.name == key.name:
                     self._queue.add(other)
 
-    def _wake_alert(self, raw: Mapping[str, Any]) -> None:
+    def _is_echo(self, key: Key, told: Version) -> bool:
+        """Checks for an event that tells no more than a status that this process wrote; `told` is its version."""
+        if key.kind not in _ECHOED or self._cache.finished(key) is not None:
+            self._generations.pop(key, None)
+            return False
+        generation = told.uid, told.generation
+        known, self._generations[key] = self._generations.get(key), generation
+        here = self._cache.version(key)
+        return (
+            known == generation
+            and here is not None
+            and here.uid == told.uid
+            and self._cache.is_written(key)
+            and (told.same_as(here) or told.older_than(here))
+        )
+
+    def _wake_alert(self, key: Key, raw: Mapping[str, Any]) -> None:
+        """Queues the Alert of an Investigation, where something has changed that the Alert tells of it."""
         reference = (raw.get("spec") or {}).get("alertRef") or {}
-        if reference.get("name"):
-            self.look_at(Key(Alert.KIND, raw["metadata"].get("namespace", ""), reference["name"]))
+        if not reference.get("name"):
+            return
+        alert = Key(Alert.KIND, key.namespace, reference["name"])
+        found = None if self._cache.finished(key) is not None else self._cache.find(key)
+        if not isinstance(found, Investigation):
+            self._alert_news.pop(key, None)
+            self.look_at(alert)
+            return
+        accepted = condition(found.status.conditions, ConditionType.ACCEPTED)
+        refused = accepted.message if accepted is not None and accepted.status == "False" else None
+        news = found.metadata.uid, refused
+        known, self._alert_news[key] = self._alert_news.get(key), news
+        if known != news:
+            self.look_at(alert)
 
     def _note_follower(self, alert: Key, raw: Mapping[str, Any]) -> None:
         """Notes which Alert this one was folded into."""

@@ -100,5 +100,5 @@ async def patch_status(
                 return None
             cache.put(there)
         raise
-    cache.put(answer)
+    cache.put_written(answer)
     return answer

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ from tarsy_dev.stack import Stack, running_stack
 AGENT = "investigator"
 RUN_SECONDS = 600.0
 POLL_SECONDS = 0.1
+_OF_PREFIX = "FROM investigation WHERE namespace = $1 AND name LIKE $2 || '%'"
+_SETTLED = f"SELECT count(*) {_OF_PREFIX} AND settled"  # no row is read in full: its cost would be the operator's
+_ROWS = f"SELECT * {_OF_PREFIX}"
 TOOL_SERVER = Path(__file__).with_name("tool_server.py")
 
 
@@ -135,13 +138,10 @@ class Tenant:
 
         Raises RuntimeError: one did not succeed. TimeoutError: not in time.
         """
-        query = "SELECT * FROM investigation WHERE namespace = $1 AND name LIKE $2 || '%'"
         async with asyncio.timeout(RUN_SECONDS):
-            while True:
-                rows: list[asyncpg.Record] = await self.bed.pool.fetch(query, self.name, prefix)
-                if sum(row["settled"] for row in rows) >= count:
-                    break
+            while await self.bed.pool.fetchval(_SETTLED, self.name, prefix) < count:  # noqa: ASYNC110 (another process)
                 await asyncio.sleep(POLL_SECONDS)
+        rows: list[asyncpg.Record] = await self.bed.pool.fetch(_ROWS, self.name, prefix)
         for row in rows:
             if row["state"] != "completed":
                 raise RuntimeError(f"{self.name}/{row['name']}: {row['state']}, {row['failure_message']}")
@@ -169,9 +169,13 @@ class Tenant:
 
 
 @contextlib.asynccontextmanager
-async def running_bed() -> AsyncIterator[Bed]:
-    """A stack in a temporary folder, with everything in it that benchmarks share."""
-    async with running_stack() as stack:
+async def running_bed(database_settings: Mapping[str, str] | None = None) -> AsyncIterator[Bed]:
+    """A stack in a temporary folder, with everything in it that benchmarks share.
+
+    Args:
+        database_settings: further settings of its Postgres.
+    """
+    async with running_stack(database_settings=database_settings) as stack:
         await stack.install(admission=False)
         pool = await open_pool(stack.database_url, min_size=1, max_size=4, application="tarsy bench")
         try:

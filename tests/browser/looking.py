@@ -30,7 +30,7 @@ async def looked_at(page: "Page", name: str) -> None:
 async def _lasting(page: "Page") -> list[str]:
     """What is wrong, and stays so: on a slow machine a page is still drawing for a while."""
     for _ in range(LOOKS_AGAIN):
-        wrong = await _violations(page)
+        wrong = await violations(page)
         if await page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             wrong.append("is wider than the window")
         if not wrong:
@@ -39,7 +39,8 @@ async def _lasting(page: "Page") -> list[str]:
     return wrong
 
 
-async def _violations(page: "Page") -> list[str]:
+async def violations(page: "Page") -> list[str]:
+    """Returns the violations of WCAG A and AA that axe finds."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
     found: dict[str, Any] = await page.evaluate(

@@ -210,6 +210,16 @@ async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(te
     refused = await bob.tarsy("alerts", "submit", "-f", "-", stdin=alert())
     assert refused.status == 1 and "tarsy-investigator" in refused.err
 
+    await tenant.investigate("again")
+    await tenant.finished("again")
+    compared = json.loads((await bob.tarsy("compare", "run", "again", "-o", "json")).out)
+    assert [agent["first"] for agent in compared["agents"]] == [None] * len(compared["agents"])
+    assert sum(agent["same"] for agent in compared["agents"]) == compared["first"]["toolCalls"] > 0
+    assert compared["first"]["summary"] == compared["second"]["summary"]
+    side_by_side = await bob.tarsy("compare", "run", "again")
+    assert side_by_side.status == 0, side_by_side
+    assert "the same in both" in side_by_side.out
+
 
 @ONCE
 async def test_a_claim_whose_citation_does_not_hold_is_marked(tenant: Tenant) -> None:

@@ -1,6 +1,7 @@
 """Loads an incident from its file into a Snapshot, as a reader with all rights over the namespace would have read it.
 
-`!ago 40m` stands for the time 40 minutes before the snapshot was read, `!ago -2h` for two hours after it. What the
+`!ago 40m` stands for the time 40 minutes before the snapshot was read, `!ago -2h` for two hours after it, `!micro 40m`
+for the same with microseconds, which the API demands of an Event's `eventTime` and `lastObservedTime`. What the
 product does not read is left out here too: other kinds, other namespaces, the data of ConfigMaps.
 """
 
@@ -20,7 +21,7 @@ from tarsy.evidence.snapshot import ObjectKey, Snapshot
 
 FOLDER = Path(__file__).parent
 READ_AT = datetime(2026, 3, 10, 18, 30, tzinfo=UTC)
-"""The time now of every incident."""
+"""The time now of an incident, where nothing else is asked for."""
 
 KINDS_OF_INCIDENTS = {"cause": 12, "distractor": 4, "no-fault": 4}
 """Incidents of each kind in each half."""
@@ -60,6 +61,7 @@ class Incident:
         faults: what a rule may rightly find.
         rules: names of rules whose text describes one of the faults.
         objects: of the cluster, in the form of the API.
+        read_at: the time now.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Incident:
     faults: Sequence[Fault]
     rules: frozenset[str]
     objects: Sequence[Mapping[str, Any]]
+    read_at: datetime = READ_AT
 
     @property
     def namespace(self) -> str:
@@ -80,7 +83,7 @@ class Incident:
         """Returns the objects as the product reads them, every kind listed in full."""
         seen = [_as_read(one) for one in self.objects if _is_read(one, self.namespace)]
         listed = frozenset((one.kind, self.namespace if one.namespaced else "") for one in KINDS)
-        return Snapshot(READ_AT, seen, listed)
+        return Snapshot(self.read_at, seen, listed)
 
 
 def load_incidents() -> Sequence[Incident]:
@@ -88,10 +91,15 @@ def load_incidents() -> Sequence[Incident]:
     return [load_incident(path) for path in sorted((FOLDER / "cases").glob("*.yaml"))]
 
 
-def load_incident(path: Path) -> Incident:
-    """Returns the incident of a file; later objects replace those of `noise` with the same key."""
-    document = _read(path)
-    noise = [one for name in document.get("noise", ()) for one in _read(FOLDER / "noise" / f"{name}.yaml")]
+def load_incident(path: Path, read_at: datetime = READ_AT) -> Incident:
+    """Returns the incident of a file; later objects replace those of `noise` with the same key.
+
+    Args:
+        path: of the file.
+        read_at: the time now; ages of the file are counted from it.
+    """
+    document = _read(path, read_at)
+    noise = [one for name in document.get("noise", ()) for one in _read(FOLDER / "noise" / f"{name}.yaml", read_at)]
     namespace, truth = document["namespace"], document["truth"]
     return Incident(
         document["name"],
@@ -102,6 +110,7 @@ def load_incident(path: Path) -> Incident:
         [Fault(one["text"], one["objects"], one["visible"]) for one in truth["faults"]],
         frozenset(truth["rules"]),
         list(_last_of_each([*noise, *document["before"]])),
+        read_at,
     )
 
 
@@ -111,25 +120,33 @@ def key_of(text: str, namespace: str) -> ObjectKey:
     return ObjectKey(kind, "" if kind in _CLUSTER else namespace, name)
 
 
-def time_ago(age: str) -> str:
+def time_ago(age: str, read_at: datetime = READ_AT) -> str:
     """Returns the time of an age such as `3d`, `1h20m` or `-2h` as the API writes it."""
     found: list[tuple[str, str]] = _AGE.findall(age)
     if "".join(number + unit for number, unit in found) != age.removeprefix("-") or not found:
         raise ValueError(f"{age!r} is no age; an age is like 3d, 1h20m or 45s")
     span = sum((timedelta(**{_UNITS[unit]: int(number)}) for number, unit in found), timedelta())
-    return (READ_AT + span if age.startswith("-") else READ_AT - span).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (read_at + span if age.startswith("-") else read_at - span).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    pass
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-_Yaml.add_constructor("!ago", lambda loader, node: time_ago(loader.construct_scalar(node)))
+def _micro(time: str) -> str:
+    return time.replace("Z", ".000000Z")
 
 
 @functools.cache
-def _read(path: Path) -> Any:
-    return yaml.load(path.read_text(), _Yaml)
+def _yaml_at(read_at: datetime) -> Any:
+    at = type("_Yaml", (_Loader,), {})
+    at.add_constructor("!ago", lambda loader, node: time_ago(loader.construct_scalar(node), read_at))
+    at.add_constructor("!micro", lambda loader, node: _micro(time_ago(loader.construct_scalar(node), read_at)))
+    return at
+
+
+@functools.cache
+def _read(path: Path, read_at: datetime) -> Any:
+    return yaml.load(path.read_text(), _yaml_at(read_at))
 
 
 def _last_of_each(objects: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:

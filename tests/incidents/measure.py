@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other fr
 
 from incidents.loader import KINDS_OF_INCIDENTS, Incident, key_of, load_incidents
 from tarsy.evidence.changes.ranking import Order
-from tarsy.evidence.report import find_changes, find_faults
+from tarsy.evidence.report import find_changes
 from tarsy.evidence.rules.signal import Certainty, Signal
-from tarsy.evidence.snapshot import ObjectKey
+from tarsy.evidence.snapshot import ObjectKey, Snapshot
 from tarsy.evidence.topology import Topology
 
 _FIRST = 2
@@ -67,7 +67,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over incidents; each share is a count of `with_change` or `with_fault`."""
+    """Counts over incidents; each share is a count of `with_change`, `with_fault`, `signals` or `certain_signals`."""
 
     incidents: int
     with_change: int
@@ -78,24 +78,53 @@ class Totals:
     certain_right: int
     certain_other: int
     certain_without_fault: int
+    first_right: int
+    signals: int
+    signals_right: int
+    certain_signals: int
+    certain_signals_right: int
 
     @property
     def recall_at_1(self) -> float:
         """Returns the share of true changes at the first place; 0 without any."""
-        return self.first / self.with_change if self.with_change else 0.0
+        return _share(self.first, self.with_change)
 
     @property
     def recall_at_3(self) -> float:
         """Returns the share of true changes at the first three places; 0 without any."""
-        return self.third / self.with_change if self.with_change else 0.0
+        return _share(self.third, self.with_change)
+
+    @property
+    def rule_recall(self) -> float:
+        """Returns the share of visible faults for which there is a right signal; 0 without any."""
+        return _share(self.right, self.with_fault)
+
+    @property
+    def rule_precision(self) -> float:
+        """Returns the share of signals that describe the fault; 0 without any."""
+        return _share(self.signals_right, self.signals)
+
+    @property
+    def certain_precision(self) -> float:
+        """Returns the share of certain signals that describe the fault; 0 without any."""
+        return _share(self.certain_signals_right, self.certain_signals)
 
 
-def measure(incident: Incident) -> Measured:
-    """Ranks the changes and finds the faults of an incident, for its target."""
-    topology = Topology(incident.snapshot())
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def measure(incident: Incident, snapshot: Snapshot | None = None) -> Measured:
+    """Ranks the changes and finds the faults of an incident, for its target.
+
+    Args:
+        incident: the incident.
+        snapshot: its objects as they were read; None: as they stand in the file.
+    """
+    topology = Topology(incident.snapshot() if snapshot is None else snapshot)
     report = find_changes(topology, incident.namespace, incident.target)
     ranked = [one.change.object for one in report.changes if one.order is not Order.CONSEQUENCE]
-    return Measured(incident, list(dict.fromkeys(ranked)), find_faults(topology, incident.target))
+    return Measured(incident, list(dict.fromkeys(ranked)), report.signals)
 
 
 def totals(measured: Sequence[Measured], kind: str = "", half: str = "") -> Totals:
@@ -118,6 +147,11 @@ def totals(measured: Sequence[Measured], kind: str = "", half: str = "") -> Tota
         _count(faulty, lambda one: any(signal in one.right for signal in one.certain)),
         _count(faulty, lambda one: any(signal not in one.right for signal in one.certain)),
         _count(chosen, lambda one: one.incident.kind == "no-fault" and bool(one.certain)),
+        _count(faulty, lambda one: bool(one.signals) and one.signals[0] in one.right),
+        sum(len(one.signals) for one in chosen),
+        sum(len(one.right) for one in chosen),
+        sum(len(one.certain) for one in chosen),
+        sum(signal in one.right for one in chosen for signal in one.certain),
     )
 
 
@@ -153,7 +187,17 @@ def _incidents(measured: Sequence[Measured]) -> Table:
 
 
 def _totals(measured: Sequence[Measured]) -> Table:
-    table = Table("kind", "half", "incidents", "recall@1", "recall@3", "right signal", "right Certain", "other Certain")
+    table = Table(
+        "kind",
+        "half",
+        "incidents",
+        "recall@1",
+        "recall@3",
+        "rules only",
+        "right signal",
+        "right Certain",
+        "other Certain",
+    )
     groups = [(kind, half) for kind in KINDS_OF_INCIDENTS for half in "AB"]
     for kind, half in [*groups, ("", "A"), ("", "B"), ("", "")]:
         found = totals(measured, kind, half)
@@ -163,6 +207,7 @@ def _totals(measured: Sequence[Measured]) -> Table:
             str(found.incidents),
             f"{found.first}/{found.with_change}",
             f"{found.third}/{found.with_change}",
+            f"{found.first_right}/{found.with_fault}",
             f"{found.right}/{found.with_fault}",
             f"{found.certain_right}/{found.with_fault}",
             str(found.certain_other + found.certain_without_fault),

@@ -78,6 +78,39 @@ def test_quick_run_says_what_it_leaves_for_another(checkout: pytest.Pytester) ->
     result.stdout.fnmatch_lines(["no API needed: 1 ran, 1 skipped", heavy])
 
 
+@pytest.mark.parametrize(("cases", "shown"), [(1, 1), (7, 1), (8, 2), (15, 3)])
+def test_quick_run_shows_one_case_in_seven_of_a_sweep(checkout: pytest.Pytester, cases: int, shown: int) -> None:
+    sweep = f"""
+        import pytest
+
+        @pytest.mark.sweep("another step")
+        @pytest.mark.parametrize("step", range({cases}))
+        def test_step(step): assert step % 7 == 0
+
+        @pytest.mark.sweep("another end")
+        @pytest.mark.parametrize("end", range({cases}))
+        def test_end(end): assert end % 7 == 0
+    """
+    checkout.makepyfile(**{"tests/unit/test_sweep": sweep})
+    result = checkout.runpytest_inprocess("--quick", "tests/unit")
+    result.assert_outcomes(passed=2 * shown, skipped=2 * (cases - shown))
+    left = cases - shown
+    lines = [f"    {left} one case in 7 is shown (another {what}): make test-all runs all" for what in ("step", "end")]
+    result.stdout.fnmatch_lines(lines if left else [])
+
+
+def test_whole_run_shows_every_case_of_a_sweep(checkout: pytest.Pytester) -> None:
+    sweep = """
+        import pytest
+
+        @pytest.mark.sweep("another step")
+        @pytest.mark.parametrize("step", range(15))
+        def test_step(step): pass
+    """
+    checkout.makepyfile(**{"tests/unit/test_sweep": sweep})
+    checkout.runpytest_inprocess("tests/unit").assert_outcomes(passed=15)
+
+
 def test_chaos_is_heavy_but_for_its_small_cases(checkout: pytest.Pytester) -> None:
     one = "def test_it(api_kind): pass"
     checkout.makepyfile(**{"tests/chaos/test_pause": one, "tests/chaos/test_kill": one})

@@ -10,6 +10,7 @@ import { Empty, Problem } from "./parts/parts";
 import { InvestigationPage } from "./views/Investigation";
 import { List } from "./views/List";
 import { SignIn } from "./views/SignIn";
+import { ACTIONS, EMPTY, OPTIONS, PROBLEMS, VIEWS } from "./words";
 
 const TracePage = lazy(() => import("./views/Trace"));
 const Submit = lazy(() => import("./views/Submit"));
@@ -42,7 +43,7 @@ export function App() {
       setWho((now) => {
         if (now.kind !== "known") return now;
         if (now.session.byProxy) location.reload(); // the proxy signs in again
-        return { kind: "nobody", why: "Your session has ended." };
+        return { kind: "nobody", why: PROBLEMS.sessionEnded };
       }),
     );
     if (code === null) void ask();
@@ -79,12 +80,12 @@ export function App() {
           <h1>TARSy</h1>
           <Problem error={who.error} />
           <button type="button" onClick={() => void ask()}>
-            Try again
+            {ACTIONS.tryAgain}
           </button>
         </main>
       );
     case "known":
-      return <Shell who={who} route={route} onSignOut={() => setWho({ kind: "nobody", why: "You are signed out." })} />;
+      return <Shell who={who} route={route} onSignOut={() => setWho({ kind: "nobody", why: PROBLEMS.signedOut })} />;
   }
 }
 
@@ -118,7 +119,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
   return (
     <WorldContext value={world}>
       <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
-        Skip to content
+        {ACTIONS.skip}
       </a>
       <header className="top">
         <a className="brand" href="#/investigations">
@@ -126,16 +127,16 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
         </a>
         <nav aria-label="Views">
           <NavLink to="#/investigations" on={route.view === "list" || route.view === "investigation" || route.view === "trace"}>
-            Investigations
+            {VIEWS.investigations}
           </NavLink>
-          <NavLink to="#/submit" on={route.view === "submit"}>Submit</NavLink>
-          <NavLink to="#/system" on={route.view === "system"}>System</NavLink>
-          <NavLink to="#/usage" on={route.view === "usage"}>Usage</NavLink>
+          <NavLink to="#/submit" on={route.view === "submit"}>{ACTIONS.submit}</NavLink>
+          <NavLink to="#/system" on={route.view === "system"}>{VIEWS.system}</NavLink>
+          <NavLink to="#/usage" on={route.view === "usage"}>{VIEWS.usage}</NavLink>
         </nav>
         <div className="top-side">
-          {standing === "lost" && <span className="lost" role="status">Connection lost, reconnecting</span>}
+          {standing === "lost" && <span className="lost" role="status">{PROBLEMS.connectionLost}</span>}
           <select aria-label="Namespace" value={namespace} onChange={(event) => choose(event.target.value)}>
-            <option value="">All namespaces</option>
+            <option value="">{OPTIONS.allNamespaces}</option>
             {who.namespaces.items.map((name) => (
               <option key={name}>{name}</option>
             ))}
@@ -147,7 +148,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
             <span className="hint who" title="Signed in by a proxy">{who.session.username}</span>
           ) : (
             <button type="button" className="quiet" onClick={() => void leave()} title={who.session.username}>
-              Sign out
+              {ACTIONS.signOut}
             </button>
           )}
         </div>
@@ -191,8 +192,8 @@ function View({ route }: { route: Route }) {
     case "usage":
       return <UsagePage by={route.by} days={route.days} />;
     case "sign-in":
-      return <Empty>You are signed in. <a href="#/investigations">Show investigations</a></Empty>;
+      return <Empty>{EMPTY.signedIn} <a href="#/investigations">{ACTIONS.showInvestigations}</a></Empty>;
     case "nowhere":
-      return <Empty>This view does not exist. <a href="#/investigations">Show investigations</a></Empty>;
+      return <Empty>{EMPTY.noView} <a href="#/investigations">{ACTIONS.showInvestigations}</a></Empty>;
   }
 }

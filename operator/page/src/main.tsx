@@ -3,7 +3,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App";
 import { applyTheme, savedTheme } from "./logic/theme";
-import "./style.css";
+import "./style/index.css";
 
 applyTheme(savedTheme());
 // After an upgrade, chunks of the previous build do not exist any more: load the current build.

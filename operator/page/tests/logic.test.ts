@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { delayOf } from "../src/api/live";
 import type { Finding, Investigation, Item, Trace } from "../src/api/types";
-import { ago, cost, duration, phase, pretty } from "../src/logic/format";
+import { ago, cost, duration, pretty } from "../src/logic/format";
 import { merged } from "../src/logic/items";
 import { fenced, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
 import { investigationLink, listLink, parse, traceLink } from "../src/logic/route";
@@ -145,15 +145,5 @@ describe("coming again", () => {
   it("waits longer each time, and never for long", () => {
     expect([0, 1, 2, 20].map((attempt) => delayOf(attempt, () => 1))).toEqual([400, 800, 1600, 10_000]);
     expect(delayOf(3, () => 0)).toBe(1600);
-  });
-});
-
-describe("words of states", () => {
-  it("are those of kubectl, for every state that the API tells", () => {
-    expect(["pending", "running", "completed", "failed", "cancelled", "timed_out"].map((state) => phase(state))).toEqual([
-      "Queued", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut",
-    ]);
-    expect(phase("running", "Concluded")).toBe("Concluding");
-    expect(phase("completed", "Concluded")).toBe("Succeeded");
   });
 });

@@ -10,15 +10,18 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 
 import asyncpg
 
+from tarsy.app.errors import StartError
 from tarsy.app.http import http_server
 from tarsy.app.lifecycle import ProcessReadiness, Shutdown, until_stopped
 from tarsy.app.process import connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
+from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
 from tarsy.controllers.notifications.delivery import Outbox
@@ -27,6 +30,7 @@ from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
 from tarsy.engine.ports import Toolboxes
+from tarsy.evidence.history.digests import Digests
 from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
@@ -39,12 +43,15 @@ from tarsy.mcp.connection import Policy
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
 from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.calls import Calls
 from tarsy.store.gauges import Gauges
+from tarsy.store.history_retention import HistoryRetention
 from tarsy.store.intake import Intake
 from tarsy.store.notices import Notices
+from tarsy.store.object_history import ObjectHistory
 from tarsy.store.questions import Questions
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
@@ -84,6 +91,7 @@ async def operate(settings: OperatorSettings) -> None:
                 connections.metrics,
                 connections.tracing,
                 connections.readiness,
+                connections.objects,
             )
             group.create_task(product)
             webhook = settings.webhook
@@ -116,6 +124,7 @@ async def run_product(
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
     readiness: ProcessReadiness | None = None,
+    objects: ClusterObjects | None = None,
 ) -> None:
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
@@ -130,6 +139,7 @@ async def run_product(
         metrics: the metrics of the process.
         tracing: exports traces of the runs; None: no traces.
         readiness: becomes unready while the controller does not watch the whole cluster.
+        objects: reads the cluster for stages of kind Changes; None: nothing does.
     """
     notifier, metrics = Notifier(pool), metrics or Metrics()
     metrics.read_record(Gauges(pool).read)
@@ -142,7 +152,7 @@ async def run_product(
     worker, execution = None, settings.execution.worker()
     if execution is not None:
         worker = new_worker(
-            execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing
+            execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing, objects
         )
     controller = _controller(settings, pool, client, secrets, runs, notifier, changed, metrics)
     if readiness is not None:
@@ -209,9 +219,31 @@ def _controller(
             running=Workloads(pool).running,
             calls=Calls(pool),
             outbox=Outbox(Notices(pool), NotificationSender(secrets, destinations), settings.web_ui.url),
+            history=_history(settings, pool, client, metrics),
         ),
         fetcher=Fetcher(token_reader(secrets), destinations=destinations),
         metrics=metrics,
+    )
+
+
+def _history(settings: OperatorSettings, pool: asyncpg.Pool, client: KubeClient, metrics: Metrics) -> HistoryRecorder:
+    chosen = settings.history
+    try:
+        key = chosen.key()
+        digests = None if key is None else Digests(key)
+    except (OSError, ValueError) as error:
+        raise StartError(f"The key of the history (--history-key-file {chosen.key_file}): {error}.") from error
+    limits = HistoryLimits(
+        retention=timedelta(seconds=chosen.retention_seconds), namespace_bytes=chosen.namespace_mebibytes * 1024 * 1024
+    )
+    return HistoryRecorder(
+        client,
+        ObjectHistory(pool),
+        HistoryRetention(pool),
+        digests,
+        metrics,
+        namespaces=settings.controller.namespaces,
+        limits=limits,
     )
 
 

@@ -28,6 +28,8 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.metrics_server import serve_metrics
 from tarsy.observe.tracing import Tracing, tracing
+from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.service_account_tokens import ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
@@ -37,8 +39,12 @@ from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-RUN_CONNECTIONS = 20
-"""Maximum connections to Postgres of the pool that runs use."""
+RUN_CONNECTIONS = 8
+"""Maximum connections to Postgres of the pool that runs use.
+
+Postgres plans every statement six times a connection, and works best with few statements at once: a hundred runs of a
+process need no more than this.
+"""
 
 ServeReports = Callable[[Metrics, ProcessReadiness, Shutdown], AbstractAsyncContextManager[None]]
 """Serves metrics and readiness of a process while entered."""
@@ -53,6 +59,7 @@ class ProcessContext:
     secrets: Secrets
     models: ModelRegistry
     toolboxes: ActingToolboxes
+    objects: ClusterObjects
     metrics: Metrics
     tracing: Tracing | None
     readiness: ProcessReadiness
@@ -117,8 +124,13 @@ async def connected(
             destinations=destinations,
             cluster=cluster_of(client),
         )
-        acting = ActingToolboxes(tools, client, settings.kubernetes.library_namespace)
-        yield ProcessContext(pool, client, secrets, models, acting, metrics, traces, readiness)
+        library = settings.kubernetes.library_namespace
+        acting = ActingToolboxes(tools, client, library)
+        nobody = await stack.enter_async_context(client.without_identity())
+        objects = ClusterObjects(
+            client, nobody, metrics.watched(default_masker().mask, "tool_results"), library or LIBRARY_NAMESPACE
+        )
+        yield ProcessContext(pool, client, secrets, models, acting, objects, metrics, traces, readiness)
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:

@@ -11,13 +11,14 @@ from dataclasses import replace
 import asyncpg
 
 from tarsy.app.lifecycle import Shutdown, until_stopped
-from tarsy.app.process import ServeReports, connected, pass_on
+from tarsy.app.process import RUN_CONNECTIONS, ServeReports, connected, pass_on
 from tarsy.app.settings.processes import WorkerProcessSettings
 from tarsy.app.worker_shares import Share
 from tarsy.engine.ports import Toolboxes
 from tarsy.observe.metric_table import PROCESSES
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
@@ -48,7 +49,8 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
     """
 
     async def main(shutdown: Shutdown) -> None:
-        connecting = connected(settings, shutdown, "tarsy worker", connections=share.connections - 1, serve=serve)
+        most = min(share.connections - 1, RUN_CONNECTIONS)
+        connecting = connected(settings, shutdown, "tarsy worker", connections=most, serve=serve)
         async with connecting as connections:
             pool = connections.pool
             connections.metrics.pull(PROCESSES, lambda: {(): 1})
@@ -67,6 +69,7 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
                 deltas,
                 connections.metrics,
                 connections.tracing,
+                connections.objects,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
@@ -99,6 +102,7 @@ def new_worker(
     deltas: Deltas,
     metrics: Metrics | None = None,
     tracing: Tracing | None = None,
+    objects: ClusterObjects | None = None,
 ) -> Worker:
     """Returns a worker.
 
@@ -113,6 +117,7 @@ def new_worker(
         deltas: stores and publishes streamed text.
         metrics: the metrics of the process; None: none.
         tracing: exports traces; None: no traces.
+        objects: reads the cluster for stages of kind Changes; None: nothing does.
     """
     runner = Runner(
         pool,
@@ -126,6 +131,7 @@ def new_worker(
             deltas=deltas,
             metrics=metrics,
             tracing=tracing,
+            objects=objects,
         ),
     )
     return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

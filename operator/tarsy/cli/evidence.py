@@ -4,7 +4,7 @@ Everything is read with the user's own kubeconfig, so nobody sees more than kube
 be read is part of the answer, because "no fault was found" means little when pods could not be listed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from rich.table import Table
@@ -19,14 +19,14 @@ from tarsy.evidence.rules.signal import Certainty
 from tarsy.evidence.snapshot import Gap, ObjectKey
 from tarsy.evidence.target import UnknownTarget, find_target
 from tarsy.evidence.topology import Topology
-from tarsy.http.evidence.lists import with_token
 from tarsy.http.views.evidence import ChangesView, ChangeView, TriageView
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.lists import with_token
 from tarsy.masking import default_masker
 
 _SUMMARY = 160
-_UNSCORED: Mapping[str, str] = {Order.CONSEQUENCE: "after", Order.UNORDERED: "?"}
-_STYLES: Mapping[str, str] = {Certainty.CERTAIN: "bold red", Certainty.LIKELY: "yellow"}
+_STYLES: dict[str, str] = {Certainty.CERTAIN: "bold red", Certainty.LIKELY: "yellow"}
+_NO_SCORE: dict[str, str] = {Order.CONSEQUENCE: "after", Order.UNORDERED: "?"}
 
 
 async def show_changes(
@@ -123,7 +123,7 @@ def _changes_table(changes: Sequence[ChangeView]) -> Table:
     for title in ("Score", "Time (UTC)", "Type", "Object", "Change", "By"):
         table.add_column(title, overflow="fold", justify="right" if title == "Score" else "left")
     for one in changes:
-        score = _UNSCORED.get(one.order, f"{one.score:.2f}")
+        score = _NO_SCORE.get(one.order, f"{one.score:.2f}")
         cells = (score, f"{one.at:%m-%d %H:%M:%S}", one.type, str(one.object))
         table.add_row(
             *cells,

@@ -29,6 +29,7 @@ def add_investigation_commands(app: typer.Typer) -> None:
         commands.chat,
         commands.trace,
         commands.why,
+        commands.compare,
         commands.usage,
         evidence.changes,
         evidence.triage,

@@ -1,4 +1,4 @@
-"""Deletes old records, or prints which it would delete (`tarsy purge`).
+"""Deletes old records and old changes of objects, or prints which it would delete (`tarsy purge`).
 
 The operator does the same by its `--retention`; this command deletes more now, or only the records of one namespace. It
 may be interrupted and repeated: records that were deleted stay deleted.
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tarsy.cli.console import new_console
 from tarsy.store.database import open_pool
+from tarsy.store.history_retention import HistoryRetention
 from tarsy.store.migrate import require_current
 from tarsy.store.retention import OldRecords, Retention
 
@@ -21,11 +22,11 @@ from tarsy.store.retention import OldRecords, Retention
 async def purge_records(
     database_url: str, seconds: float, older_than: str, namespaces: Sequence[str], *, dry_run: bool, output: str
 ) -> int:
-    """Deletes, or only counts, the records of runs that ended more than `seconds` ago; returns the exit status.
+    """Deletes, or only counts, records of runs and changes of objects older than `seconds`; returns the exit status.
 
     Args:
         database_url: the database.
-        seconds: minimum time since the end of the run.
+        seconds: minimum time since the end of the run, or since the change was recorded.
         older_than: the same as the user wrote it.
         namespaces: only these; empty: all.
         dry_run: only count.
@@ -40,18 +41,27 @@ async def purge_records(
         retention = Retention(pool)
         old = await retention.survey(seconds, namespaces)
         deleted = {} if dry_run else await retention.purge(seconds, namespaces)
+        history = HistoryRetention(pool)
+        changes = await (history.survey if dry_run else history.purge)(seconds, namespaces)
     finally:
         await pool.close()
     counts = {item.namespace: item.investigations for item in old} if dry_run else deleted
     if output == "json":
-        sys.stdout.write(json.dumps(_plain(old, counts, older_than, dry_run), indent=2) + "\n")
+        sys.stdout.write(json.dumps(_plain(old, counts, changes, older_than, dry_run), indent=2) + "\n")
         return 0
     console = new_console()
-    if not counts:
+    if counts:
+        console.print(purge_table(old, counts, dry_run))
+    else:
         console.print(f"There is no record of a run that ended more than {older_than} ago.")
-        return 0
-    console.print(purge_table(old, counts, dry_run))
+    if changes:
+        told = "would be deleted" if dry_run else "deleted"
+        console.print(f"Recorded changes of objects, {told}: {_by_namespace(changes)}.", markup=False)
     return 0
+
+
+def _by_namespace(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} in {namespace}" for namespace, number in sorted(numbers.items()))
 
 
 def purge_table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: bool) -> Table:
@@ -73,11 +83,14 @@ def purge_table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: b
     return made
 
 
-def _plain(old: Sequence[OldRecords], counts: Mapping[str, int], older_than: str, dry_run: bool) -> dict[str, Any]:
+def _plain(
+    old: Sequence[OldRecords], counts: Mapping[str, int], changes: Mapping[str, int], older_than: str, dry_run: bool
+) -> dict[str, Any]:
     return {
         "olderThan": older_than,
         "dryRun": dry_run,
         "investigations": sum(counts.values()),
+        "objectChanges": dict(sorted(changes.items())),
         "items": [
             {
                 "namespace": item.namespace,

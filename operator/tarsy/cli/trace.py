@@ -53,7 +53,7 @@ async def show_trace(client: TarsyClient, namespace: str, name: str, question: s
     Raises:
         ApiUseError: the investigation is not on record, or may not be read.
     """
-    trace = await _trace(client, namespace, name, question)
+    trace = await read_trace(client, namespace, name, question)
     if for_programs(output):
         write_output(trace, output)
     else:
@@ -152,8 +152,18 @@ def tool_call_block(call: ToolCallDetails) -> RenderableType:
     return Group(*lines)
 
 
-async def _trace(client: TarsyClient, namespace: str, name: str, question: str | None) -> TraceView:
-    """Reads all pages of a trace."""
+async def read_trace(client: TarsyClient, namespace: str, name: str, question: str | None = None) -> TraceView:
+    """Reads all pages of a trace.
+
+    Args:
+        client: the API.
+        namespace: the namespace of the investigation.
+        name: the name of the investigation.
+        question: the ChatMessage whose calls are read; None: those of the investigation.
+
+    Raises:
+        ApiUseError: the investigation is not on record, or may not be read.
+    """
     asked = {"limit": _PAGE, **({"chatMessage": question} if question else {})}
     path, query = run_path(namespace, name, "trace"), dict(asked)
     whole: TraceView | None = None
@@ -191,7 +201,7 @@ async def _whole_id(client: TarsyClient, namespace: str, name: str, kind: _Kind,
     found: set[UUID] = set()
     for question in (None, *await client.questions(namespace, name)):
         try:
-            trace = await _trace(client, namespace, name, question)
+            trace = await read_trace(client, namespace, name, question)
         except ApiUseError as error:
             if question is None or error.status != 404:
                 raise

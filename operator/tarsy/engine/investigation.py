@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from tarsy.engine.changes_stage import NO_FURTHER_MODEL, NO_MODEL, ChangesResult, ChangesRun, run_changes_stage
 from tarsy.engine.findings.repair import checked_finding, without_evidence
 from tarsy.engine.limits.budget import BudgetTracker
 from tarsy.engine.prompts.context import StageConclusion
@@ -18,7 +19,7 @@ from tarsy.engine.run_context import RunContext
 from tarsy.engine.stage import StageResult, StageRun, run_stage
 from tarsy.engine.task import Task
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
-from tarsy.plan.model import AgentPlan, Plan, StagePlan
+from tarsy.plan.model import AgentPlan, ChangesPlan, Plan, StagePlan
 from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
@@ -47,11 +48,22 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
     history = await world.recorder.history()
     world = restore_limits(investigation.id, plan, history, world)
     conclusions: list[StageConclusion] = []
+    evidence: list[StageConclusion] = []  # those of them that no model concluded
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
     for stage in plan.stages:
         begun = stage_id(investigation.id, index) in history.stages
-        if conclusions and (world.control.concluding or (world.meter.exceeded and not begun)):
+        if len(conclusions) > len(evidence) and world.control.concluding:
             break
+        if conclusions and world.meter.exceeded and not begun:
+            break
+        if stage.changes is not None:
+            known = await _read_changes(investigation, index, stage.name, stage.changes, world)
+            index += _places(stage)
+            conclusions.append(known.conclusion)
+            evidence.append(known.conclusion)
+            if known.certain and stage.changes.stop_when == "Certain":
+                return await _settled(conclusions, evidence, plan, world)
+            continue
         _reserve_budget(plan, stage, world)
         task = Task(
             plan.alert_type,
@@ -69,7 +81,7 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
             result = await _run(investigation, index + 1, StageKind.SYNTHESIS, synthesis, task, world)
         index += _places(stage)
         if result.state is not State.COMPLETED:
-            return RunOutcome(state=result.state, failure=result.failure, final_analysis=_last(conclusions))
+            return await _failed(result, conclusions, evidence, world)
         conclusions.append(StageConclusion(stage.name, result.text))
 
     analysis = _last(conclusions)
@@ -78,6 +90,10 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
         )
     finding, analysis = await checked_finding(analysis, world)
+    if world.concluding and not finding.structured and (known_before := _last(evidence)):
+        # The model was cut off before it concluded: what is known without it stands beside its last words.
+        finding, told = await checked_finding(known_before, world)
+        analysis = f"{analysis}\n\n{told}"
     if world.meter.tool_calls == 0 and _has_tools(plan):
         finding = without_evidence(finding)
     summary, error = None, None
@@ -93,6 +109,39 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
         executive_summary=summary,
         executive_summary_error=error,
     )
+
+
+async def _read_changes(
+    investigation: InvestigationRun, index: int, name: str, changes: ChangesPlan, world: RunContext
+) -> ChangesResult:
+    plan, identity = investigation.plan, stage_id(investigation.id, index)
+    run = ChangesRun(identity, index, name, changes, plan.namespace, investigation.alert_data, plan.limits)
+    return await run_changes_stage(run, world)
+
+
+async def _settled(
+    conclusions: list[StageConclusion], evidence: list[StageConclusion], plan: Plan, world: RunContext
+) -> RunOutcome:
+    """Ends a run whose fault is certain by rules, with what they found: no model is asked any more."""
+    finding, analysis = await checked_finding(evidence[-1].text, world)
+    asked = NO_MODEL if len(conclusions) == len(evidence) else NO_FURTHER_MODEL
+    summary = f"{finding.summary} {asked}" if plan.executive_summary is not None else None
+    return RunOutcome(
+        state=State.COMPLETED,
+        final_analysis=f"{analysis}\n\n{asked}",
+        finding=finding.model_copy(update={"notes": (*finding.notes, asked)}),
+        executive_summary=summary,
+    )
+
+
+async def _failed(
+    result: StageResult, conclusions: list[StageConclusion], evidence: list[StageConclusion], world: RunContext
+) -> RunOutcome:
+    """Ends a run whose stage failed; where there is evidence, with the finding of its last conclusion."""
+    finding, analysis = None, _last(conclusions)
+    if evidence and analysis:
+        finding, analysis = await checked_finding(analysis, world)
+    return RunOutcome(state=result.state, failure=result.failure, final_analysis=analysis, finding=finding)
 
 
 def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext) -> RunContext:

@@ -9,11 +9,13 @@ read, is preceded by what is held of it; an error of a held step is raised by th
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from tarsy.evidence.snapshot import Snapshot
 from tarsy.llm.protocol import LLMClient
-from tarsy.plan.model import ProviderPlan, ServerPlan
+from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
@@ -189,6 +191,30 @@ class Toolboxes(Protocol):
 
     def open(self, servers: Sequence[ServerPlan]) -> AbstractAsyncContextManager[Toolbox]:
         """Opens the servers side by side; those that fail are in `unavailable`, never an error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """Why no object was read, as a sentence; `refused`: because rights are missing, which degrades no evidence."""
+
+    sentence: str
+    refused: bool = False
+
+
+class ObjectReader(Protocol):
+    """Reads the objects of a run's namespace for its stages of kind Changes."""
+
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
+        """Reads what the stage's ServiceAccount and its reader both may list, or says why nothing is read.
+
+        Args:
+            changes: the stage.
+        """
+        ...
+
+    def without_secrets(self, text: str) -> str:
+        """Removes secrets from a text of an object; never raises."""
         ...
 
 

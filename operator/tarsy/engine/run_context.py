@@ -6,9 +6,10 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.ports import Control, Live, Models, Recorder, Toolboxes
+from tarsy.engine.ports import Control, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
-from tarsy.plan.model import ObjectRef
+from tarsy.evidence.snapshot import Snapshot
+from tarsy.plan.model import ChangesPlan, ObjectRef
 
 
 class NoFollowers:
@@ -26,6 +27,18 @@ class NoFollowers:
         """Does nothing."""
 
 
+class NoObjects:
+    """The reader of a process that reads no objects."""
+
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
+        """Returns why there is nothing."""
+        return NotRead("this process reads no objects of the cluster")
+
+    def without_secrets(self, text: str) -> str:
+        """Returns the text."""
+        return text
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """All ports of one run, with the budget tracker and the loop guard that its agents share.
@@ -33,7 +46,7 @@ class RunContext:
     `mask` removes secrets from the output of its models before it is recorded; `live` receives that output as it
     streams. `silent` are the providers that gave no conclusion when the run was asked to conclude: they are not asked
     again. `windows` are the context windows that providers reported when they refused a conversation as too long: an
-    agent that begins starts from them.
+    agent that begins starts from them. `objects` reads the cluster for stages of kind Changes.
     """
 
     recorder: Recorder
@@ -46,6 +59,7 @@ class RunContext:
     live: Live = field(default_factory=NoFollowers)
     silent: set[ObjectRef] = field(default_factory=set)
     windows: dict[ObjectRef, int] = field(default_factory=dict)
+    objects: ObjectReader = field(default_factory=NoObjects)
 
     @property
     def concluding(self) -> bool:

@@ -24,6 +24,8 @@ PAGE = 500
 LIST_SECONDS = 30.0
 """Maximum time for all objects of a kind."""
 
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Media type of a list of which only the metadata is wanted."""
 READ_SECONDS = 90.0
 """Maximum time for all kinds."""
 
@@ -69,8 +71,9 @@ class ReadKind:
 
     @property
     def api_group(self) -> str:
-        """Name of the API group; empty for the core group."""
-        return "" if self.group == _CORE else self.group.split("/")[2]
+        """Name of the API group; empty: the core group."""
+        parts = self.group.split("/")
+        return parts[2] if parts[1] == "apis" else ""
 
     def target(self, namespace: str) -> str:
         """Returns the path of the list in a namespace."""

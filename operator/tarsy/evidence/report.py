@@ -1,16 +1,19 @@
 """Computes evidence of a namespace or a target, as one report: onset, ranked changes, signals, gaps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from tarsy.evidence.changes.explained import explained
 from tarsy.evidence.changes.ranking import LONGEST_WINDOW, WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
+from tarsy.evidence.edges import Relation
+from tarsy.evidence.history.recorded import RecordedHistory, merged_changes
 from tarsy.evidence.onset import Onset, find_onset
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
-from tarsy.evidence.topology import Reach, Relation, Topology
+from tarsy.evidence.topology import Reach, Topology
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -25,6 +28,7 @@ class ChangeReport:
         changes: candidates by score, then unordered ones, then consequences.
         since: the start of the window.
         gaps: what could not be read.
+        signals: what rules find about the target; they are part of the ranking.
     """
 
     target: ObjectKey | None
@@ -32,6 +36,7 @@ class ChangeReport:
     changes: Sequence[RankedChange]
     since: datetime
     gaps: Sequence[Gap]
+    signals: Sequence[Signal] = ()
 
 
 def find_changes(
@@ -41,6 +46,8 @@ def find_changes(
     *,
     alerted_at: datetime | None = None,
     window: timedelta = WINDOW_BEFORE,
+    signals: Sequence[Signal] | None = None,
+    history: RecordedHistory | None = None,
 ) -> ChangeReport:
     """Returns the changes that may have to do with a target, ranked.
 
@@ -50,28 +57,31 @@ def find_changes(
         target: the object; None: every object of the namespace counts alike.
         alerted_at: when monitoring says that the alert began.
         window: how long before the onset changes count, at most LONGEST_WINDOW.
+        signals: of the target, as `find_faults` returns them; None: they are found here.
+        history: recorded changes of the namespace, of kinds that the reader may read; None: changes are reconstructed.
     """
     snapshot = topology.snapshot
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
-    failing = _failing(topology, target) if target is not None else snapshot.keys("Pod", namespace)
+    failing = failing_objects(topology, target) if target is not None else snapshot.keys("Pod", namespace)
     onset = find_onset(snapshot, failing, alerted_at)
     until = onset.at if onset is not None else snapshot.read_at
     window = max(timedelta(0), min(window, LONGEST_WINDOW, until - _BEGINNING))
     since = until - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
-    named = {key for signal in find_faults(topology, target) for key in signal.objects[1:] if key not in group}
+    known = find_faults(topology, target) if signals is None else signals
+    recorded = history or RecordedHistory()
     ranked = rank(
-        reconstruct(snapshot, since),
+        merged_changes(reconstruct(snapshot, since), [one for one in recorded.changes if since <= one.at]),
         onset or Onset(snapshot.read_at, "the time now", timedelta(0)),
         scope,
         namespace,
-        named=named,
+        because=explained(known, group, scope),
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, topology.gaps)
+    return ChangeReport(target, onset, ranked, since, [*topology.gaps, *recorded.gaps], known)
 
 
-def _failing(topology: Topology, target: ObjectKey) -> Iterable[ObjectKey]:
+def failing_objects(topology: Topology, target: ObjectKey) -> Collection[ObjectKey]:
     """Returns the objects whose failures are the target's: its group, and pods that a Service or route leads to."""
     found = set(topology.group(target))
     for step in (Relation.ROUTES, Relation.SELECTS):

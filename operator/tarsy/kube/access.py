@@ -24,6 +24,12 @@ class Subject:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def service_account_subject(namespace: str, name: str) -> Subject:
+    """Returns a ServiceAccount as a subject, with the groups that the API server gives it."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return Subject(f"system:serviceaccount:{namespace}:{name}", groups=groups)
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceAttributes:
     """Describes an action: `verb` on a resource; without `namespace` cluster-wide, without `name` on all."""

@@ -33,6 +33,9 @@ MAX_PAUSE_SECONDS = 5.0
 """Upper limit of one such pause, whatever Retry-After says."""
 
 PAGE_SIZE = 500
+CONNECTIONS = 64
+"""Maximum connections of a client."""
+
 _PLACE = (
     "host",
     "ssl_ca_cert",
@@ -80,10 +83,11 @@ class Connection:
 class KubeClient:
     """Connects to one Kubernetes API as one identity. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration, loader: Any = None) -> None:
-        """Takes a loaded configuration, and what loaded it where tokens come from a plugin and end."""
+    def __init__(self, configuration: Configuration, loader: Any = None, *, connections: int = CONNECTIONS) -> None:
+        """Takes a loaded configuration, what loaded it where tokens come from a plugin, and the maximum connections."""
         self._configuration = configuration
         self._loader = loader
+        self._connections = connections
         self._lent: str | None = None
         self._refreshing = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
@@ -117,7 +121,7 @@ class KubeClient:
         # The generated client knows how to make the TLS context of a configuration; it is asked for that only.
         api = ApiClient(self._configuration)
         try:
-            connector = aiohttp.TCPConnector(ssl=api.rest_client.ssl_context, limit=64)
+            connector = aiohttp.TCPConnector(ssl=api.rest_client.ssl_context, limit=self._connections)
         finally:
             await api.close()  # type: ignore[no-untyped-call]
         self._session = aiohttp.ClientSession(
@@ -149,6 +153,13 @@ class KubeClient:
             setattr(nobody, field, getattr(known, field))
         nobody.api_key = {}
         return KubeClient(nobody)
+
+    def apart(self, connections: int) -> "KubeClient":
+        """Makes a client of the same identity with connections of its own, at most `connections`; enter it.
+
+        Streams that stay open would use up those of this client.
+        """
+        return KubeClient(self._configuration, self._loader, connections=connections)
 
     def bearing(self, token: str) -> "KubeClient":
         """Shares the connections with the owner of `token`; needs an entered `without_identity` client."""

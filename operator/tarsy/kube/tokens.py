@@ -75,7 +75,7 @@ async def issue(client: KubeClient, namespace: str, account: str, secret: str, a
             )
             raise TokenProblem("TokenForbidden", sentence) from error
         if error.reason == "NotFound" and error.message.startswith("serviceaccounts "):
-            sentence = f"{where} does not exist; create it, or name another in spec.serviceAccountName of the Agent"
+            sentence = f"{where} does not exist; create it, or name another in serviceAccountName of the Agent or stage"
             raise TokenProblem("ServiceAccountMissing", sentence) from error
         if (error.status == 404 and secret in error.message) or "boundObjectRef" in error.message:
             sentence = (

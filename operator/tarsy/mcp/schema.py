@@ -6,12 +6,20 @@ schema validates nothing: the server checks its arguments anyway.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
+import orjson
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 from referencing import Registry
+
+KEPT = 256
+"""Compiled schemas that are kept for other runs."""
+
+LARGEST_KEPT = 32 * 1024
+"""Bytes of the largest schema that is kept, so that hostile servers fill at most a few MiB."""
 
 _REFERENCES = 500
 _SHOWN = 5
@@ -68,6 +76,21 @@ class ArgumentSchema:
         if self._followed > _REFERENCES:
             raise _TooComplex
         yield from Draft202012Validator.VALIDATORS["$ref"](validator, ref, instance, within) or ()
+
+
+def compiled(schema: dict[str, Any]) -> ArgumentSchema:
+    """Compiles a schema, or returns the one that another run compiled.
+
+    Args:
+        schema: The schema, as received.
+    """
+    document = orjson.dumps(schema)
+    return _kept(document) if len(document) <= LARGEST_KEPT else ArgumentSchema(schema)
+
+
+@lru_cache(maxsize=KEPT)
+def _kept(document: bytes) -> ArgumentSchema:
+    return ArgumentSchema(orjson.loads(document))
 
 
 def _additional_properties(validator: Any, allowed: Any, instance: Any, within: Any) -> Iterator[ValidationError]:

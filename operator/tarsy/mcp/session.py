@@ -8,6 +8,7 @@ revived: the toolbox opens another.
 
 import asyncio
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -225,6 +226,7 @@ class McpSession:
             await self._end.wait()
 
 
+@cache
 def _ourselves() -> types.Implementation:
     return types.Implementation(name="tarsy-operator", version=version("tarsy-operator"))
 

@@ -24,7 +24,7 @@ from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
 from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
 from tarsy.mcp.namespace_binding import OutOfReach, hold_to_namespaces
 from tarsy.mcp.result_text import render
-from tarsy.mcp.schema import ArgumentSchema
+from tarsy.mcp.schema import ArgumentSchema, compiled
 from tarsy.mcp.server import ToolServer
 from tarsy.mcp.service_account_auth import ClusterOf, Tokens
 from tarsy.plan.destinations import Destinations
@@ -195,7 +195,7 @@ class McpToolbox:
 
     def _schema(self, definition: ToolDefinition) -> ArgumentSchema:
         if definition.name not in self._schemas:
-            self._schemas[definition.name] = ArgumentSchema(definition.parameters_schema)
+            self._schemas[definition.name] = compiled(definition.parameters_schema)
         return self._schemas[definition.name]
 
     def _no_such_tool(self, name: str) -> str:

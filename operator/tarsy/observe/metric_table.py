@@ -121,9 +121,14 @@ REFUSAL = Label("reason", ("unauthenticated", "forbidden", "unavailable", "faile
 METHOD = Label("method", ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", OTHER))
 STATUS = Label("status", ("1xx", "2xx", "3xx", "4xx", "5xx", "left"))
 ROUTE = Label("route", None)
-MASKED = Label("what", ("tool_results", "model_output", "alert_data"))
+MASKED = Label("what", ("tool_results", "model_output", "alert_data", "history"))
 POOL = Label("pool", ("runs", "http"))
 CONNECTION = Label("state", ("used", "idle"))
+CHANGE_TYPE = Label(
+    "type",
+    ("Rollout", "Scale", "Config", "Network", "Quota", "Node", "Storage", "Restart", "GitOps", "Delete"),
+)
+WATCH_STATE = Label("state", ("Watching", "Forbidden", "NotServed", "Unavailable"))
 CONFIGURATION = Label("kind", ("Agent", "AlertRoute", "Chain", "InvestigationDefaults", "LLMProvider", "MCPServer"))
 CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
@@ -209,6 +214,17 @@ OBJECTS = _shared(
 )
 UNPUBLISHED = _shared("projection_pending", "Runs whose latest step is not in the status of their object yet.")
 PROJECTION_LAG = _shared("projection_lag_seconds", "Age of the oldest end of a run that no object status shows yet.")
+
+HISTORY_CHANGES = _counter("history_changes", "Recorded changes of objects, by type.", CHANGE_TYPE)
+HISTORY_SHED = _counter(
+    "history_shed_changes", "Changes that came faster than they could be recorded, by type of their kind.", CHANGE_TYPE
+)
+HISTORY_EVICTED = _counter(
+    "history_evicted_versions", "Recorded changes deleted because the history of a namespace reached its size limit."
+)
+HISTORY_WATCHES = _asked(
+    "history_watches", "Kinds in namespaces with a history, by the state of their watch.", WATCH_STATE
+)
 
 RECORD_UP = Metric(
     "tarsy_record_up",

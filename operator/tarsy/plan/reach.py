@@ -8,6 +8,7 @@ its own. Calls with the rights of another namespace are held to the run's namesp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from tarsy.plan.model import (
     AgentPlan,
@@ -20,6 +21,12 @@ from tarsy.plan.model import (
 )
 from tarsy.plan.scope import lets_in
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
+
+KEPT_PLANS = 64
+"""Parsed plans that are kept: the runs of a chain have equal plans until its configuration changes."""
+
+LARGEST_KEPT = 128 * 1024
+"""Characters or bytes of the largest stored plan that is kept parsed."""
 
 
 def acts_elsewhere(server: MCPServer, namespace: str) -> bool:
@@ -66,6 +73,15 @@ def read_plan(text: str | bytes) -> Plan:
     Raises:
         ValidationError: this version cannot read it.
     """
+    return _kept(text) if len(text) <= LARGEST_KEPT else _read(text)
+
+
+@lru_cache(maxsize=KEPT_PLANS)
+def _kept(text: str | bytes) -> Plan:
+    return _read(text)
+
+
+def _read(text: str | bytes) -> Plan:
     plan = Plan.model_validate_json(text)
     if all(server.reach is not None for agent in _agents(plan) for server in agent.servers):
         return plan

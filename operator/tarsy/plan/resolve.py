@@ -17,14 +17,14 @@ from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, MaskingPlan, Plan, StagePlan, SuccessPolicy
+from tarsy.plan.model import AgentPlan, ChangesPlan, MaskingPlan, Plan, StagePlan, SuccessPolicy
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.providers import Providers, Terms
 from tarsy.plan.scope import lets_in
 from tarsy.plan.select import search_path
 from tarsy.plan.tools import Servers, acts_elsewhere_in, servers
 from tarsy.resources.v1alpha1.alert import AlertContent
-from tarsy.resources.v1alpha1.chain import Chain, Stage, Synthesis
+from tarsy.resources.v1alpha1.chain import Chain, ChangesSettings, Stage, Synthesis
 from tarsy.resources.v1alpha1.common import Budget, NativeTools
 from tarsy.resources.v1alpha1.investigation_defaults import (
     DEFAULTS_NAME,
@@ -213,6 +213,8 @@ class _Gathered:
 
 def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
     gathered.look.stage_fits(stage, at)
+    if stage.kind == "Changes":
+        return _changes_stage(stage, at, path, gathered)
     slots = [agents.of_stage(stage, at, index) for index in range(len(stage.agents))]
     replica = stage.replicas > 1
     if replica:
@@ -237,6 +239,27 @@ def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents,
         parallel=None if not several else "replica" if replica else "multi_agent",
         success_policy=SuccessPolicy(policy[0]) if policy else builtin.SUCCESS_POLICY,
         synthesis=synthesis,
+    )
+
+
+def _changes_stage(stage: Stage, at: FieldPath, path: str, gathered: _Gathered) -> StagePlan:
+    """The account is one of the run's namespace, as that of an Agent is; acceptance adds whose rights limit it."""
+    settings = stage.changes or ChangesSettings()
+    for name, field in (
+        ("service_account_name", "account"),
+        ("window_seconds", "window_seconds"),
+        ("stop_when", "stop_when"),
+    ):
+        if name in settings.model_fields_set:
+            json_name = str(ChangesSettings.model_fields[name].alias)
+            gathered.origins[f"{path}.changes.{field}"] = at / "changes" / json_name
+    return StagePlan(
+        name=stage.name,
+        changes=ChangesPlan(
+            account=settings.service_account_name,
+            window_seconds=settings.window_seconds,
+            stop_when=settings.stop_when,
+        ),
     )
 
 

@@ -24,7 +24,7 @@ import asyncpg
 from tarsy.engine.chat import ChatRun, answer_question
 from tarsy.engine.investigation import InvestigationRun, investigate
 from tarsy.engine.ports import Live, Models, Toolboxes
-from tarsy.engine.run_context import NoFollowers, RunContext
+from tarsy.engine.run_context import NoFollowers, NoObjects, RunContext
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
@@ -33,6 +33,7 @@ from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.run import Failure, LeaseLost, RunOutcome, State
 from tarsy.runtime.draining_observer import DrainingObserver
 from tarsy.runtime.masked_stream import MaskedStream
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.observed_recorder import observed
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels, SharedModels
 from tarsy.runtime.run_control import RunControl
@@ -61,6 +62,7 @@ class RunnerOptions:
         deltas: receives the output of models as it streams; None: nothing does.
         metrics: of the process; None: not exported.
         tracing: makes traces of the runs; None: there are none.
+        objects: reads the cluster for stages of kind Changes; None: nothing does.
         clock: monotonic, in seconds.
     """
 
@@ -69,6 +71,7 @@ class RunnerOptions:
     deltas: Deltas | None = None
     metrics: Metrics | None = None
     tracing: Tracing | None = None
+    objects: ClusterObjects | None = None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -104,6 +107,7 @@ class Runner:
         self._deltas = options.deltas
         self._metrics = options.metrics or Metrics()
         self._tracing = options.tracing
+        self._cluster = options.objects
         self._clock = options.clock
         self._maskers = Maskers()
 
@@ -163,7 +167,8 @@ class Runner:
         with self._live(claimed.id, masking) as live:
             recorder = observed(writer, (DrainingObserver(control), meter, TracingObserver(claimed.plan, trace)))
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
-            world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live)
+            objects = NoObjects() if self._cluster is None else self._cluster.of_run(claimed.id, claimed.namespace)
+            world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live, objects=objects)
             return await self._in_world(claimed, world, writer)
 
     def _of_run(self, claimed: ClaimedRun) -> RunToolboxes:

@@ -2,7 +2,8 @@
 
 A claim is one transaction under one advisory lock: counting the runs in progress and taking new ones is one step, so
 limits are exact. The pure function `choose_runs` decides. A run whose worker died counts for no limit until it is
-claimed again.
+claimed again. Every process of an installation is woken by every run that is accepted or ends; one statement without
+the lock tells most of them that nothing waits. A run that begins to wait after it is announced by a wake-up of its own.
 """
 
 from collections import Counter, defaultdict
@@ -253,6 +254,8 @@ class Claims:
 
         async def take(connection: asyncpg.Connection) -> list[ClaimedRun]:
             unreadable.clear()
+            if not await connection.fetchval(*self._sql["worth_a_claim"](worker=worker)):
+                return []
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=CLAIM_LOCK))
                 if not await connection.fetchval(*self._sql["reap_but"](worker=worker)):

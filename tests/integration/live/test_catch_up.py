@@ -77,6 +77,7 @@ async def stays(api: Api, finished: asyncio.Event, marker: list[str]) -> list[Ch
         return socket.events()
 
 
+@pytest.mark.sweep("another order")
 @pytest.mark.parametrize("seed", range(4))
 async def test_every_change_is_told_once_to_everybody(dsn: str, pool: asyncpg.Pool, seed: int) -> None:
     async with running_run(pool) as run, serving(dsn, pool, poll_seconds=0.3) as api:

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
+import pytest
 
 from integration.live.api import CHANNEL, Socket, serving
 from tarsy.plan.model import AgentLimits
@@ -111,6 +112,7 @@ async def test_nothing_is_told_on_the_wire_where_nobody_reads_along(dsn: str, po
     await connection.close()
 
 
+@pytest.mark.heavy("words are read along with beside it")
 async def test_thinking_is_read_along_with_as_an_event_of_its_own(dsn: str, pool: asyncpg.Pool) -> None:
     await accepted(pool)
     async with serving(dsn, pool) as api, api.socket() as socket, elsewhere(dsn) as speaker:

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tarsy.cli.ask import summary
@@ -42,6 +43,9 @@ async def ask(folder: Path, spec: dict[str, object], *arguments: str, key: str |
             process.kill()
             await process.wait()
     return process.returncode or 0, out.decode(), err.decode()
+
+
+process_of_its_own = pytest.mark.heavy("a process of its own; another answer and another refusal are beside it")
 
 
 def spec(server: StandIn, **fields: object) -> dict[str, object]:
@@ -84,6 +88,7 @@ async def test_without_a_key_it_says_where_to_put_it(server: StandIn, tmp_path: 
     assert "TARSY_MODEL_API_KEY" in beside
 
 
+@process_of_its_own
 async def test_a_provider_or_a_file_must_be_given_and_not_both(server: StandIn, tmp_path: Path) -> None:
     status, _, beside = await ask(tmp_path, spec(server), "--provider", "x")
     assert status == 2
@@ -99,6 +104,7 @@ def test_what_is_not_known_of_an_answer_is_said_to_be_unknown() -> None:
     assert summary(provider, Usage(input_tokens=10)).endswith("$0.00001 at list prices of 2026-11-04")
 
 
+@process_of_its_own
 async def test_an_answer_that_repeats_itself_is_cut(server: StandIn, tmp_path: Path) -> None:
     server.answers = [openai.stream(*(openai.delta(content="i" * 100) for _ in range(50)), hang=True)]
     status, answer, beside = await ask(tmp_path, spec(server))
@@ -106,6 +112,7 @@ async def test_an_answer_that_repeats_itself_is_cut(server: StandIn, tmp_path: P
     assert answer.startswith("iii"), "what came is shown, and the server is not waited for"
 
 
+@process_of_its_own
 async def test_an_answer_cut_by_length_says_so(server: StandIn, tmp_path: Path) -> None:
     server.answers = [openai.stream(openai.delta(content="The disk is"), openai.delta("length"))]
     status, answer, beside = await ask(tmp_path, spec(server))
@@ -113,6 +120,7 @@ async def test_an_answer_cut_by_length_says_so(server: StandIn, tmp_path: Path) 
     assert "reached its output limit (spec.maxOutputTokens)" in " ".join(beside.split())
 
 
+@process_of_its_own
 async def test_a_server_that_is_silent_is_given_up_and_the_limit_is_named(server: StandIn, tmp_path: Path) -> None:
     server.answers = [openai.stream(hang=True)]
     status, _, beside = await ask(tmp_path, spec(server, timeouts={"firstTokenSeconds": 1}))

@@ -43,7 +43,10 @@ USAGE = Usage(input_tokens=9, output_tokens=7, thinking_tokens=4, cached_tokens=
 THOUGHT = ("Memory? ", "Or 🔥?")
 QUESTION = [Message(Role.SYSTEM, "You investigate."), Message(Role.USER, "why?")]
 ASK = GenerateRequest(QUESTION, TOOLS, execution="e1")
-pytestmark = pytest.mark.parametrize("api", APIS, ids=str)
+pytestmark = [
+    pytest.mark.parametrize("api", APIS, ids=str),
+    pytest.mark.sweep("other providers; tests of each are beside it"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -36,6 +36,7 @@ async def test_tools_answer_in_both_eras_of_the_protocol(toolboxes: McpToolboxes
     assert "'tarsy.dev/idempotency-key': 'key-1'" in key.content
 
 
+@pytest.mark.sweep("another transport of as much")
 @pytest.mark.parametrize("legacy", [False, True])
 async def test_a_result_of_twenty_megabytes_arrives_whole(toolboxes: McpToolboxes, legacy: bool) -> None:
     async with served() as web:

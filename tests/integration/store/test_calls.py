@@ -50,6 +50,15 @@ async def test_calls_are_told_with_the_object_that_the_plan_of_their_run_names(p
     assert await Calls(pool).ended_since(found[-1].finished_at) == []
 
 
+async def test_calls_of_every_run_of_one_plan_are_told(pool: asyncpg.Pool) -> None:
+    for failure in ("ModelTimeout", None):
+        write, agent = await begun(pool, "team-a", "uid-a")
+        await called(write, agent, 0, failure)
+    assert await pool.fetchval("SELECT count(DISTINCT plan_hash) FROM investigation") == 1
+    found = await Calls(pool).ended_since(LONG_AGO)
+    assert [(one.uid, one.failure) for one in found] == [("uid-a", "ModelTimeout"), ("uid-a", None)]
+
+
 async def test_of_more_calls_than_are_asked_for_the_newest_are_told(pool: asyncpg.Pool) -> None:
     write, agent = await begun(pool, "team-a", "uid-a")
     for number, failure in enumerate(("ModelTimeout", "RateLimited", None)):

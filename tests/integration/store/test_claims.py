@@ -9,11 +9,13 @@ import pytest
 from integration.store.build import claimed_run, expire, new_run, next_attempt, worker
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage_report import QueueDepth
-from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.claims import CLAIM_LOCK, ClaimedRun, Claims
 from tarsy.store.errors import WorkerLost
 from tarsy.store.migrate import plan_version
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
+
+_WAITING_FOR_LOCK = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
 
 async def _accept(pool: asyncpg.Pool, count: int, namespace: str = "team-a", **of_run: object) -> list[UUID]:
@@ -168,6 +170,30 @@ async def test_unknown_worker_cannot_claim(pool: asyncpg.Pool) -> None:
     await _accept(pool, 1)
     with pytest.raises(WorkerLost):
         await Claims(pool).claim(uuid4(), 1, 10)
+
+
+async def test_a_worker_that_expired_learns_it_though_nothing_waits(pool: asyncpg.Pool) -> None:
+    owner = await worker(pool)
+    assert await Claims(pool).claim(owner, 1, 10) == []
+    await expire(pool, owner)
+    with pytest.raises(WorkerLost):
+        await Claims(pool).claim(owner, 1, 10)
+
+
+async def test_a_claim_waits_for_the_lock_of_claims_only_where_a_run_waits(pool: asyncpg.Pool) -> None:
+    await claimed_run(pool)
+    claims, other = Claims(pool), await worker(pool)
+    async with pool.acquire() as holder, holder.transaction():
+        await holder.execute("SELECT pg_advisory_xact_lock($1)", CLAIM_LOCK)
+        async with asyncio.timeout(10):
+            assert await claims.claim(other, 1, 10) == []
+        (run,) = await _accept(pool, 1, namespace="team-b")
+        claiming = asyncio.create_task(claims.claim(other, 1, 10))
+        async with asyncio.timeout(10):
+            while not await pool.fetchval(_WAITING_FOR_LOCK):  # noqa: ASYNC110 - another session
+                await asyncio.sleep(0.01)
+        assert not claiming.done()
+    assert [claimed.id for claimed in await claiming] == [run]
 
 
 async def test_released_run_is_claimable_at_once(pool: asyncpg.Pool) -> None:

@@ -39,6 +39,7 @@ class TestRunWriter(RecorderContract):
         return _OnPostgres(pool, *await claimed_run(pool))
 
 
+@pytest.mark.heavy("the contract of the other writer is beside it, and test_held_steps is about holding")
 class TestHoldingRunWriter(RecorderContract):
     @pytest.fixture
     async def subject(self, pool: asyncpg.Pool) -> AsyncIterator[Subject]:

@@ -202,6 +202,16 @@ async def test_tool_definitions_are_stored_once_for_all_calls_that_share_them(po
     assert [row["tool_set"] for row in used] == [stored["hash"]] * 3 + [None]
 
 
+async def test_first_calls_of_runs_with_the_same_tools_do_not_wait_for_each_other(pool: asyncpg.Pool) -> None:
+    before, run = await begun_run(pool), await begun_run(pool, name="alert-2")
+    await before.write.model_call_started(model_call(before.agent.id, new=PROMPT))
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("SELECT FROM tool_set FOR NO KEY UPDATE")  # as versions before this one lock it
+        async with asyncio.timeout(10):
+            await run.write.model_call_started(model_call(run.agent.id, new=PROMPT))
+    assert await pool.fetchval("SELECT count(*) FROM llm_interaction c JOIN tool_set t ON t.hash = c.tool_set") == 2
+
+
 async def test_text_is_stored_without_control_characters_and_otherwise_whole(pool: asyncpg.Pool) -> None:
     run, _, write, agent = await begun_run(pool)
     dirty, clean = "a\x00b\x1b[31mc\r\n\tä€😀\ud83d\x9b", "ab[31mc\n\tä€😀�"

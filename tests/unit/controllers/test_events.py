@@ -139,3 +139,104 @@ async def test_what_is_gone_is_kept_until_what_its_end_asked_for_was_done() -> N
     assert of.informer.deleted(key) == (OTHER_UID,)
     of.informer.ended(key, OTHER_UID)
     assert of.informer.deleted(key) == ()
+
+
+def accepted_as(status: str, message: str = "") -> dict[str, Any]:
+    return {"conditions": [{"type": "Accepted", "status": status, "reason": "Because", "message": message}]}
+
+
+FINISHED = {"conditions": [{"type": "Finished", "status": "True", "reason": "Completed"}]}
+
+
+async def test_echo_of_a_status_that_this_process_wrote_queues_nothing() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    of.cache.put_written({**inv(version="11"), "status": ACCEPTED})
+    of.event("MODIFIED", {**inv(version="11"), "status": ACCEPTED})
+    assert await of.turns() == set()
+
+
+async def test_a_version_before_the_one_that_this_process_wrote_queues_nothing() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    of.cache.put_written({**inv(version="12"), "status": ACCEPTED})
+    of.event("MODIFIED", inv(version="11"))
+    assert await of.turns() == set()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {**inv(version="12"), "status": ACCEPTED},
+        {**inv(version="11", generation=2), "status": ACCEPTED},
+        {**inv(version="11", uid=OTHER_UID), "status": ACCEPTED},
+    ],
+    ids=["somebody else's write", "a spec that no event has told yet", "another object of the name"],
+)
+async def test_what_is_no_echo_queues_its_object(event: dict[str, Any]) -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    if event["metadata"].get("generation") == 2:  # the status was written over a spec that only a request has read
+        of.cache.put_written(event)
+    else:
+        of.cache.put_written({**inv(version="11"), "status": ACCEPTED})
+    of.event("MODIFIED", event)
+    assert "Investigation/inv" in await of.turns()
+
+
+async def test_an_object_that_only_a_request_has_read_is_queued_by_its_first_event() -> None:
+    of = News()
+    of.cache.put_written({**inv(version="11"), "status": ACCEPTED})
+    of.event("ADDED", {**inv(version="11"), "status": ACCEPTED})
+    assert await of.turns() == {"Investigation/inv", "Alert/a"}
+
+
+async def test_an_object_that_this_process_created_is_queued_by_its_event() -> None:
+    of = News()
+    of.cache.put(inv(version="10"))
+    of.event("ADDED", inv(version="10"))
+    assert "Investigation/inv" in await of.turns()
+
+
+async def test_the_end_of_an_object_is_looked_at_though_this_process_wrote_it() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    of.cache.put_written({**inv(version="11"), "status": FINISHED})
+    of.event("MODIFIED", {**inv(version="11"), "status": FINISHED})
+    assert of.cache.finished(Key("Investigation", "team-a", "inv")) is not None
+    assert await of.turns() == {"Investigation/inv", "Alert/a"}
+
+
+async def test_configuration_is_looked_at_after_a_write_of_this_process() -> None:
+    of = News()
+    of.event("ADDED", raw("Agent", resourceVersion="10"))
+    await of.turns()
+    of.cache.put_written(raw("Agent", resourceVersion="11"))
+    of.event("MODIFIED", raw("Agent", resourceVersion="11"))
+    assert await of.turns() == {"Agent/one"}
+
+
+async def test_the_alert_is_woken_only_by_what_it_tells_of_its_investigation() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    seen = []
+    for version, status in enumerate(
+        [
+            accepted_as("False", "no chain"),
+            {**accepted_as("False", "no chain"), "phase": "Pending"},
+            accepted_as("False", "the chain is not ready"),
+            accepted_as("True"),
+            {**accepted_as("True"), "phase": "Running"},
+            FINISHED,
+            {**FINISHED, "phase": "Succeeded"},
+        ],
+        start=11,
+    ):
+        of.event("MODIFIED", {**inv(version=str(version)), "status": status})
+        seen.append("Alert/a" in await of.turns())
+    assert seen == [True, False, True, True, False, True, True]

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import Live
-from tarsy.engine.run_context import NoFollowers, RunContext
+from tarsy.engine.ports import Live, ObjectReader
+from tarsy.engine.run_context import NoFollowers, NoObjects, RunContext
 from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
 from tarsy.plan.model import (
     AgentLimits,
@@ -291,13 +291,22 @@ class Scene:
     record: Record = field(default_factory=Record)
     mask: Mask = str
     live: Live = field(default_factory=NoFollowers)
+    objects: ObjectReader = field(default_factory=NoObjects)
     recorder: MemoryRecorder = field(init=False)
 
     def __post_init__(self) -> None:
         self.recorder = MemoryRecorder(self.record)
 
     async def run(self, of: Plan, *, alert: str = "pod checkout-7d", runbook: str = "# Look") -> RunOutcome:
-        world = RunContext(self.recorder, self.models, self.toolboxes, self.control, mask=self.mask, live=self.live)
+        world = RunContext(
+            self.recorder,
+            self.models,
+            self.toolboxes,
+            self.control,
+            mask=self.mask,
+            live=self.live,
+            objects=self.objects,
+        )
         return await investigate(InvestigationRun(RUN, of, alert, runbook), world)
 
     def resume(self, *, die_at: int | None = None, before: bool = True, hold: bool = False) -> None:

@@ -304,7 +304,9 @@ class MemoryRecorder:
             call.result, call.ended = result, self._tick()
             call.answered = result.result if call.answered is None else call.answered
             call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
-        calls = row.messages[call.start.message_seq].tool_calls or (None,)
+        calls: Sequence[object] = (None, None)
+        if call.start.message_seq >= 0:  # else no message made the call
+            calls = row.messages[call.start.message_seq].tool_calls or (None,)
         assert result.message_seq - call.start.message_seq - 1 == call.start.index in range(len(calls)), "its own place"
         row.messages.setdefault(result.message_seq, result.message)
         row.loop = result.loop

@@ -265,6 +265,22 @@ class RecorderContract:
         whole = await again.begin_execution(agent)
         assert (len(whole.messages), whole.ahead, whole.unanswered) == (6, {}, ())
 
+    async def test_results_of_calls_that_no_message_made_are_the_first_messages(self, subject: Subject) -> None:
+        agent, write = await begun(subject), subject.recorder
+        for index in (0, 1):
+            await write.tool_call_started(tool_call(agent.id, message_seq=-1, index=index))
+        await write.tool_call_finished(tool_result(agent.id, message_seq=-1))
+        assert (await write.begin_execution(agent)).messages == (TOOL,)
+        again = await subject.next_attempt()
+        (left,) = (await again.begin_execution(agent)).unanswered
+        assert (left.message_seq, left.index, left.attempt) == (-1, 1, 0)
+        await again.tool_call_started(tool_call(agent.id, message_seq=-1, index=1, attempt=1))
+        await again.tool_call_finished(tool_result(agent.id, message_seq=-1, index=1, attempt=1))
+        whole = await again.begin_execution(agent)
+        assert (whole.messages, whole.ahead, whole.unanswered) == ((TOOL, TOOL), {}, ())
+        refs = {call_ref(idempotency_key(agent.id, -1, index)) for index in (0, 1)}
+        assert (await again.evidence(refs)).keys() == refs
+
     async def test_loop_state_is_that_of_the_last_boundary_that_had_one(self, subject: Subject) -> None:
         agent, write = await begun(subject), subject.recorder
         found = []

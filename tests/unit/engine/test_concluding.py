@@ -431,6 +431,7 @@ STEPS = 26
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 def test_a_death_in_the_middle_of_it_comes_to_the_same_end(step: int, before: bool) -> None:
     of = one()

@@ -73,6 +73,7 @@ async def test_a_finding_that_is_repaired_still_belongs_to_an_answer_that_was_cu
     assert any("cut off" in note for note in outcome.finding.notes)
 
 
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(14))
 def test_an_attempt_that_resumes_says_the_same(step: int) -> None:
     async def live(s: Scene) -> RunOutcome:

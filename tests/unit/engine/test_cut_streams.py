@@ -160,6 +160,7 @@ STEPS = 16
 
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 def test_a_cut_answer_survives_a_death(step: int, before: bool, who: AgentPlan) -> None:
     of = plan(stage("look", who))

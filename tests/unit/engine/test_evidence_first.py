@@ -159,6 +159,7 @@ async def test_a_budget_that_is_reached_takes_the_answer() -> None:
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("strategy", BY_STRATEGY)
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(24))
 async def test_a_death_at_any_step_sends_back_once(step: int, strategy: Strategy, before: bool) -> None:
     unharmed = start(*BY_STRATEGY[strategy])
@@ -221,6 +222,7 @@ async def test_a_model_that_only_calls_tools_in_its_repair_keeps_its_answer() ->
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(24))
 async def test_a_death_at_any_step_of_a_repair_with_tools_changes_nothing(step: int, before: bool) -> None:
     boxes = {"k.df": says("100% used")}

@@ -262,6 +262,7 @@ PIECES_OF_A_MEGABYTE = ["<", "<!", "<!--", "<\u200b", "\uff1c\uff01", "\u200b", 
 PIECES_OF_A_MEGABYTE += ["\U000e003c", "\U000e003c\U000e0021", "<\x08", "\u226e\u0338"]
 
 
+@pytest.mark.sweep("another megabyte")
 @pytest.mark.parametrize("piece", PIECES_OF_A_MEGABYTE)
 def test_a_megabyte_of_openers_is_broken_in_linear_time(piece: str) -> None:
     started = time.process_time()

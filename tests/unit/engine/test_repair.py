@@ -249,6 +249,7 @@ async def test_a_budget_that_is_used_up_leaves_no_room_for_a_repair() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(24))
 async def test_a_repair_survives_a_death_and_is_asked_for_once(step: int, before: bool) -> None:
     s = start(lambda _: Answer("The disk is full."), lambda ref: Answer(written(ref)))

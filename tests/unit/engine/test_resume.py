@@ -66,6 +66,7 @@ async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
 
 @pytest.mark.parametrize("hold", [False, True], ids=["written at once", "held"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 async def test_a_death_at_any_step_changes_nothing_and_repeats_only_what_was_in_flight(
     step: int, before: bool, hold: bool, whole: tuple[Scene, RunOutcome | None]
@@ -97,6 +98,7 @@ async def test_a_death_at_any_step_changes_nothing_and_repeats_only_what_was_in_
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(0, STEPS, 3))
 async def test_two_deaths_are_as_good_as_none(step: int, before: bool, whole: tuple[Scene, RunOutcome | None]) -> None:
     s = start(repeatable=True)
@@ -116,6 +118,7 @@ async def test_two_deaths_are_as_good_as_none(step: int, before: bool, whole: tu
 
 @pytest.mark.parametrize("hold", [False, True], ids=["written at once", "held"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 async def test_a_tool_that_must_not_be_called_twice_never_is(
     step: int, before: bool, hold: bool, whole: tuple[Scene, RunOutcome | None]
@@ -194,6 +197,7 @@ async def test_a_model_call_under_way_at_a_death_is_made_again_and_listed_as_int
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(14))
 async def test_a_lost_answer_survives_a_death_and_never_becomes_the_analysis(step: int, before: bool) -> None:
     def answer(request: GenerateRequest) -> Answer:
@@ -219,6 +223,7 @@ async def test_a_lost_answer_survives_a_death_and_never_becomes_the_analysis(ste
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(24))
 async def test_a_forced_conclusion_survives_a_death(step: int, before: bool) -> None:
     def answer(request: GenerateRequest) -> Answer:

@@ -253,6 +253,7 @@ async def test_the_sweep_below_covers_the_whole_run() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(64))
 async def test_a_death_at_any_step_leaves_the_budget_as_it_was(step: int, before: bool) -> None:
     s = start()

@@ -144,6 +144,7 @@ def without_ages(s: Scene) -> list[Message]:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(30))
 async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step: int, before: bool) -> None:
     unharmed = start(*SCRIPT)

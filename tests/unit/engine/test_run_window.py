@@ -218,6 +218,7 @@ def whole() -> tuple[Scene, RunOutcome | None]:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(44))
 async def test_a_death_at_any_step_sends_what_would_have_been_sent(
     step: int, before: bool, whole: tuple[Scene, RunOutcome | None]

@@ -177,6 +177,7 @@ STEPS = 24
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 def test_a_death_at_any_step_of_calls_side_by_side_changes_nothing(step: int, before: bool) -> None:
     """Results come in the order 1, 0, 2, so every death between them leaves a gap."""

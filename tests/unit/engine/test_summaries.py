@@ -405,6 +405,7 @@ async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 async def test_death_at_any_step_repeats_neither_the_call_nor_a_summary_that_is_on_record(
     step: int, before: bool

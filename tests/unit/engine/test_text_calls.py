@@ -157,6 +157,7 @@ async def test_the_same_text_twice_is_two_calls_with_ids_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(24))
 async def test_a_death_at_any_step_changes_nothing(step: int, before: bool) -> None:
     unknown = json.dumps({"name": "k.drop", "arguments": {}})

@@ -218,6 +218,26 @@ ADMISSION: Mapping[str, Case] = {
     ),
 }
 
+INVALID = 'Pod "checkout-5d-x" is invalid: spec.containers[0].image: Required value'
+NO_RIGHT = 'User "system:serviceaccount:shop:checkout" cannot list resource "configmaps" in API group ""'
+SHORTAGE = workload(
+    "ReplicaSet",
+    "checkout-5d",
+    status={"replicas": 0, "conditions": [condition("ReplicaFailure", "True", "FailedCreate", INVALID)]},
+)
+LAST_WORDS = pod("checkout-1", waiting(CRASH, restartCount=3, lastState=ended(1, message="dial tcp: i/o timeout")))
+ACCESS: Mapping[str, Case] = {
+    "pods-not-created": Case(
+        (SHORTAGE,), (FULL, event(FULL, "FailedCreate", INVALID)), created(QUOTA, QUOTA).fault, likely=True
+    ),
+    "rbac-denied": Case(
+        (pod("checkout-1", waiting(CRASH, lastState=ended(1, message=f"configmaps is forbidden: {NO_RIGHT}"))),),
+        WELL,
+        (*created(QUOTA, QUOTA).fault, LAST_WORDS),
+        likely=True,
+    ),
+}
+
 CLAIM = {"storageClassName": "fast"}
 PENDING = made("PersistentVolumeClaim", "data", spec=CLAIM, status={"phase": "Pending"})
 BOUND = made("PersistentVolumeClaim", "data", spec={**CLAIM, "volumeName": "pv-1"}, status={"phase": "Bound"})
@@ -262,6 +282,14 @@ DENY = made("NetworkPolicy", "deny", spec={"podSelector": {}, "policyTypes": ["I
 ALLOW = made("NetworkPolicy", "allow", spec={"podSelector": {"matchLabels": {"app": "checkout"}}, "ingress": [{}]})
 EGRESS = made("NetworkPolicy", "deny", spec={"podSelector": {}, "policyTypes": ["Egress"]})
 EMPTY = workload(replicas=0)
+STORE = workload("StatefulSet", "db", spec={"serviceName": "db"})
+
+
+def route(kind: str, status: str) -> Obj:
+    one = condition(kind, status, "BackendNotFound", 'service "checkout" not found')
+    return made("HTTPRoute", "checkout", status={"parents": [{"conditions": [one]}]})
+
+
 SERVICES: Mapping[str, Case] = {
     "service-selects-nothing": Case(
         (service(selector={"app": "checkout", "tier": "web"}), DEPLOYMENT, POD),
@@ -284,6 +312,13 @@ SERVICES: Mapping[str, Case] = {
         (CLASSED, service(), POD),
         (CLASSED, service(), POD, made("IngressClass", "nginx", namespace="")),
         (INGRESS, service(), POD),
+    ),
+    "route-refused": Case((route("ResolvedRefs", "False"),), (route("Accepted", "True"),), (route("Other", "False"),)),
+    "statefulset-service-missing": Case(
+        (STORE, POD),
+        (STORE, service("db", selector={"app": "checkout"}), POD),
+        (workload("StatefulSet", "db"),),
+        likely=True,
     ),
     "network-policy-isolates": Case(
         (DENY, service(), POD), (DENY, ALLOW, service(), POD), (EGRESS, service(), POD), likely=True
@@ -408,5 +443,5 @@ PLATFORM: Mapping[str, Case] = {
 }
 
 CASES: Mapping[str, Case] = {
-    **IMAGES, **CONTAINERS, **SCHEDULING, **ADMISSION, **VOLUMES, **SERVICES, **NODES, **ROLLOUTS, **PLATFORM,
+    **IMAGES, **CONTAINERS, **SCHEDULING, **ADMISSION, **ACCESS, **VOLUMES, **SERVICES, **NODES, **ROLLOUTS, **PLATFORM,
 }  # fmt: skip

@@ -3,10 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from tarsy.evidence.changes.change import Change, ChangeType
-from tarsy.evidence.changes.ranking import SIGNAL_WEIGHT, WINDOW_BEFORE, Order, RankedChange, rank
+from tarsy.evidence.changes.ranking import WINDOW_BEFORE, Order, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
 from tarsy.evidence.changes.template_diff import template_diff
 from tarsy.evidence.fields import parse_time
@@ -135,6 +133,20 @@ def test_nodes_gitops_deletions_and_restarts_are_changes() -> None:
     ]  # fmt: skip
 
 
+def test_a_taint_of_a_person_is_dated_by_its_write_and_one_of_a_controller_by_itself() -> None:
+    wrote = written("kubectl-taint", {"f:spec": {"f:taints": {}}}, minutes=50)
+    by_person = node("node-1", taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+    by_person["metadata"].update(wrote)
+    unreachable = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": ago(minutes=5)}
+    by_controller = node("node-2", taints=[unreachable])
+    by_controller["metadata"].update(written("kube-controller-manager", {"f:spec": {"f:taints": {}}}, minutes=5))
+    found = [one for one in changes(by_person, by_controller) if "taint" in one.summary]
+    assert [(one.object.name, one.at, one.manager) for one in found] == [
+        ("node-1", NOW - timedelta(minutes=50), "kubectl-taint"),
+        ("node-2", NOW - timedelta(minutes=5), ""),
+    ]
+
+
 def test_times_that_cannot_be_read_are_no_changes() -> None:
     odd = {"managedFields": [{"manager": "x", "time": "yesterday", "fieldsV1": {"f:data": {}}}, "odd", {"fieldsV1": 3}]}
     assert changes(made("ConfigMap", "odd", metadata=odd)) == []
@@ -246,15 +258,6 @@ def test_onset_of_a_controller_that_cannot_create_pods_is_its_condition() -> Non
         NOW - timedelta(minutes=12),
         "condition ReplicaFailure of Deployment shop/checkout",
     )
-
-
-def test_a_change_of_an_object_that_a_signal_names_counts_double() -> None:
-    (plain,) = ranked(workload(of=READS), config("checkout-config", minutes=30))
-    read = snapshot(workload(of=READS), config("checkout-config", minutes=30))
-    scope = Topology(read).scope(ObjectKey("Deployment", "shop", "checkout"))
-    named = [ObjectKey("ConfigMap", "shop", "checkout-config")]
-    (found,) = rank(reconstruct(read, NOW - timedelta(hours=24)), ONSET, scope, "shop", named=named)
-    assert found.score == pytest.approx(plain.score * SIGNAL_WEIGHT, abs=0.001)
 
 
 def test_a_pod_without_a_node_is_reached_by_every_node() -> None:

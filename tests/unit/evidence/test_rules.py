@@ -65,3 +65,21 @@ def test_a_quota_signal_names_the_quota() -> None:
     read = snapshot(workload("ReplicaSet", "checkout-5d", status=failure), *quotas)
     (signal,) = find_signals(read, Topology(read))
     assert [str(key) for key in signal.objects] == ["ReplicaSet shop/checkout-5d"] * 2 + ["ResourceQuota shop/small"]
+
+
+def test_a_denial_that_a_controller_reports_is_certain_and_names_the_account() -> None:
+    words = 'pods.metrics.k8s.io is forbidden: User "system:serviceaccount:shop:scaler" cannot list resource "pods"'
+    status = {"conditions": [condition("ScalingActive", "False", "FailedGetResourceMetric", words)]}
+    read = snapshot(made("HorizontalPodAutoscaler", "checkout", status=status))
+    (signal,) = [one for one in find_signals(read, Topology(read)) if one.rule == "rbac-denied"]
+    assert signal.certainty is CERTAIN
+    assert [str(key) for key in signal.objects[1:]] == ["ServiceAccount shop/scaler"]
+
+
+def test_a_condition_that_a_pod_may_have_written_is_no_denial_of_a_controller() -> None:
+    words = 'x is forbidden: User "system:serviceaccount:shop:scaler" cannot list resource "pods"'
+    assert _found("rbac-denied", (pod(ready=False, conditions=[condition("Gate", "False", "X", words)]),)) == []
+
+
+def test_there_are_at_most_sixty_four_rules_of_different_names() -> None:
+    assert len({one.name for one in RULES}) == len(RULES) <= 64

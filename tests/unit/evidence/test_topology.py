@@ -1,7 +1,8 @@
 """Tests which objects reach a target, and how far."""
 
+from tarsy.evidence.edges import Relation
 from tarsy.evidence.snapshot import ObjectKey
-from tarsy.evidence.topology import WEIGHTS, Relation, Topology
+from tarsy.evidence.topology import WEIGHTS, Topology
 from unit.evidence.objects import Obj, container, made, node, pod, service, snapshot, template, topology, workload
 
 OF = template(
@@ -48,6 +49,14 @@ def test_objects_without_an_owner_are_adopted_by_the_controller_that_selects_the
     owned = pod("owned", owner=made("ReplicaSet", "other"))
     found = topology(deployment, replica_set, pod(), owned).group(TARGET)
     assert found == {TARGET, key("ReplicaSet", "checkout-5d"), key("Pod", "checkout-1")}
+
+
+def test_claims_of_a_stateful_sets_templates_are_its_own_and_others_are_not() -> None:
+    store = workload("StatefulSet", "db", spec={"volumeClaimTemplates": [{"metadata": {"name": "data"}}]})
+    names = ("data-db-0", "data-db-12", "data-db", "data-db-x", "logs-db-0")
+    claims = [made("PersistentVolumeClaim", name) for name in names]
+    group = topology(store, *claims).group(ObjectKey("StatefulSet", "shop", "db"))
+    assert {key.name for key in group if key.kind == "PersistentVolumeClaim"} == {"data-db-0", "data-db-12"}
 
 
 def test_what_a_pod_refers_to_reaches_its_deployment() -> None:

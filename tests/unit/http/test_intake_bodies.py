@@ -235,6 +235,18 @@ def test_alert_of_a_storm_says_so():
     assert "AlertRoute shop/r received more than 7 new alerts within 30 seconds" in made.manifest["spec"]["data"]
 
 
+def test_reader_of_a_route_is_stamped_as_the_account_of_its_own_namespace_and_nobody_else():
+    assert "reader" not in drafted().manifest["spec"]
+    manifest = drafted(reader={"serviceAccountName": "on-call"}, namespace="bank").manifest
+    assert manifest["metadata"]["namespace"] == "bank"
+    assert manifest["spec"]["reader"] == {
+        "username": "system:serviceaccount:shop:on-call",
+        "groups": ["system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"],
+    }
+    assert manifest["spec"]["author"]["username"] == "alice"
+    parse_object(manifest)
+
+
 def test_text_is_without_control_characters():
     assert drafted("a\x00b\x1b[31mc\n").manifest["spec"]["data"] == "ab[31mc\n"
 

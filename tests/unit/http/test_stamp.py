@@ -105,3 +105,17 @@ async def test_a_group_of_a_name_that_the_kind_refuses_is_left_out(length: int, 
     user = ALICE | {"groups": ["g" * length, "on-call"]}
     found = author_in(await stamped(request(user=user), Cluster().may))
     assert found["groups"] == (["g" * length] if kept else []) + ["on-call"]
+
+
+@pytest.mark.parametrize("author", [None, {"username": "alice"}, {"username": "root"}])
+async def test_who_names_a_reader_needs_the_right_to_name_others(author: object) -> None:
+    spec = {"alertType": "a", "data": "x", "reader": {"username": "root"}} | ({"author": author} if author else {})
+    cluster = Cluster(answer=False)
+    answer = await stamped(request(object={"spec": spec}), cluster.may)
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 403)
+    assert "spec.reader: only the intake sets it; omit it" in answer["status"]["message"]
+    ((subject, asked), *_) = cluster.asked
+    assert (subject.username, asked.verb, asked.resource, asked.namespace) == ("alice", "attribute", "alerts", "shop")
+
+    allowed = await stamped(request(object={"spec": spec}), Cluster(answer=True).may)
+    assert allowed["allowed"] is True

@@ -30,6 +30,7 @@ def cut(text: str, seed: int, longest: int) -> list[str]:
     return pieces
 
 
+@pytest.mark.sweep("test_patterns masks each secret")
 @pytest.mark.parametrize("longest", [1, 7, 40])
 @pytest.mark.parametrize("case", secrets(), ids=lambda case: f"{case.pattern}-{case.text[:40]!r}")
 def test_no_part_of_a_secret_is_shown_wherever_the_stream_is_cut(case: Case, longest: int) -> None:
@@ -40,6 +41,7 @@ def test_no_part_of_a_secret_is_shown_wherever_the_stream_is_cut(case: Case, lon
             assert masker.mask(text).startswith(seen)
 
 
+@pytest.mark.sweep("test_families masks each secret")
 @pytest.mark.parametrize("longest", [1, 9])
 @pytest.mark.parametrize(
     "case",
@@ -53,11 +55,13 @@ def test_no_part_of_a_secret_of_a_family_is_shown(case: Case, longest: int) -> N
         assert DEFAULT.mask(text).startswith(seen)
 
 
+@pytest.mark.sweep("test_families keeps each text")
 @pytest.mark.parametrize("text", survivors("ordinary.yaml"))
 def test_ordinary_text_is_shown_as_it_will_be_recorded(text: str) -> None:
     assert text.startswith("".join(shown(DEFAULT, cut(text, 3, 12))))
 
 
+@pytest.mark.sweep("test_patterns keeps each text")
 @pytest.mark.parametrize("text", survivors())
 def test_what_is_shown_is_the_beginning_of_what_is_recorded(text: str) -> None:
     seen = "".join(shown(ALL, cut(text, 3, 12)))

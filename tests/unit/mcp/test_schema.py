@@ -1,11 +1,12 @@
 """Tests arguments against untrusted schemas."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 
-from tarsy.mcp.schema import ArgumentSchema
+from tarsy.mcp.schema import LARGEST_KEPT, ArgumentSchema, compiled
 
 
 def faults(schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
@@ -79,3 +80,24 @@ def test_a_hostile_schema_takes_no_time() -> None:
     assert faults({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 60 + "!"}) == []
     assert faults({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 60 + "!": 1}) == []
     assert time.process_time() - began < 20  # a blow-up would be for ever
+
+
+def test_equal_schemas_are_compiled_once_whoever_sends_them() -> None:
+    assert compiled(dict(PODS)) is compiled(json.loads(json.dumps(PODS)))
+    other = compiled({**PODS, "required": ["kind"]})
+    assert other.faults({"namespace": "n"}) == ["'kind' is a required property"]
+    assert compiled(PODS).faults({"namespace": "n"}) == []
+
+
+@pytest.mark.parametrize(("more", "kept"), [(-1, True), (0, True), (1, False)])
+def test_a_compiled_schema_is_kept_up_to_a_size(more: int, kept: bool) -> None:
+    empty = {"required": ["n"], "description": ""}
+    schema = {**empty, "description": "x" * (LARGEST_KEPT + more - len(json.dumps(empty, separators=(",", ":"))))}
+    assert (compiled(schema) is compiled(schema)) is kept
+    assert compiled(schema).faults({}) == ["'n' is a required property"]
+
+
+def test_the_count_of_followed_references_begins_anew_with_each_call_of_a_kept_schema() -> None:
+    schema = {"type": "array", "items": {"$ref": "#/$defs/text"}, "$defs": {"text": {"type": "string"}}}
+    for _ in range(3):
+        assert compiled(schema).faults(["a"] * 300 + [1]) == ["300: 1 is not of type 'string'"]  # type: ignore[arg-type, list-item]

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
-from tarsy.plan.reach import acts_elsewhere, read_plan
+from tarsy.plan.reach import LARGEST_KEPT, acts_elsewhere, read_plan
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import (
     LIBRARY,
@@ -253,3 +254,25 @@ def test_a_plan_from_before_is_read_and_bound() -> None:
     for one in (*read.stages[1].agents[0].servers, *read.chat.servers):
         assert one.reach is not None and (one.reach.foreign, one.reach.namespace) == (True, TEAM)
     assert read_plan(plan.dump()) == plan
+
+
+def test_equal_plans_are_parsed_once_and_others_are_not_mistaken_for_them() -> None:
+    stored = plan_of(library()).dump()
+    assert read_plan(stored) is read_plan(bytes(bytearray(stored)))
+    other = json.loads(stored)
+    other["namespace"] = "team-b"
+    assert read_plan(json.dumps(other)).namespace == "team-b"
+
+
+@pytest.mark.parametrize(("more", "kept"), [(-1, True), (0, True), (1, False)])
+def test_a_plan_is_kept_parsed_up_to_a_size(more: int, kept: bool) -> None:
+    stored = json.dumps(json.loads(plan_of(library()).dump()))
+    padded = stored + " " * (LARGEST_KEPT + more - len(stored))
+    assert (read_plan(padded) is read_plan(padded)) is kept
+    assert read_plan(padded) == read_plan(stored)
+
+
+def test_a_plan_that_cannot_be_read_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(ValidationError):
+            read_plan("{}")

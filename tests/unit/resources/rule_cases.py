@@ -28,6 +28,8 @@ HTTP = {"url": "https://tools.example/mcp"}
 RUN_STDIO = {"transport": {"type": "stdio"}, "run": {"image": "tools", "command": ["x"]}}
 RUN_HTTP = {"transport": {"type": "http"}, "run": {"image": "tools", "port": 8080}}
 RUN_ACTING = {"image": "tools", "scope": "PerRun", "kubeconfig": True}
+OF_AGENTS = {"name": "s", "kind": "Agents", "agents": [{"name": "a"}], "replicas": 1}
+CHANGES = {"name": "s", "kind": "Changes", "replicas": 1}
 RECORD = {"digest": "0" * 64, "sizeBytes": 1}
 SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
 WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMapKeyRef"]}
@@ -118,6 +120,7 @@ CASES = [
             "severity": ("Critical", "Info"),
             "budget": ({"tokens": 1000}, {"tokens": 1001}),
             "author": AUTHORS,
+            "reader": AUTHORS,
         },
     ),
     Case(AlertDataSource, "has(self.configMapKeyRef)", REF, {}, id="neither"),
@@ -191,17 +194,50 @@ CASES = [
     Case(LocalRunbook, "!=", REF, {**REF, "inline": "x"}, id="both"),
     Case(
         Stage,
-        "self.replicas ==",
+        "self.replicas == 1 ||",
         {"name": "s", "agents": [{"name": "a"}], "replicas": 3},
         {"name": "s", "agents": [{"name": "a"}, {"name": "b"}], "replicas": 2},
         id="replicas of several",
     ),
     Case(
         Stage,
-        "self.replicas ==",
+        "self.replicas == 1 ||",
         {"name": "s", "agents": [{"name": "a"}, {"name": "b"}], "replicas": 1},
         {"name": "s", "agents": [{"name": "a"}, {"name": "a"}], "replicas": 10},
         id="several once",
+    ),
+    Case(Stage, "size(self.agents) > 0", OF_AGENTS, {"name": "s", "kind": "Agents"}, id="no agents"),
+    Case(Stage, "size(self.agents) > 0", CHANGES, OF_AGENTS | {"agents": []}, id="an empty list"),
+    Case(
+        Stage,
+        "self.kind != 'Changes'",
+        CHANGES | {"agents": [], "changes": {"serviceAccountName": "a"}},
+        CHANGES | {"agents": [{"name": "a"}]},
+        id="agents of a stage without",
+    ),
+    *(
+        Case(
+            Stage,
+            "self.kind != 'Changes'",
+            OF_AGENTS | {field: value},
+            CHANGES | {field: value},
+            id=f"{field} of a stage without agents",
+        )
+        for field, value in (
+            ("replicas", 2),
+            ("successPolicy", "Any"),
+            ("maxIterations", 3),
+            ("mcpServers", [{"name": "kube"}]),
+            ("fallback", [{"llmProvider": "other"}]),
+            ("synthesis", {"agent": "b"}),
+        )
+    ),
+    Case(
+        Stage,
+        "!has(self.changes)",
+        CHANGES | {"changes": {"stopWhen": "Certain"}},
+        OF_AGENTS | {"changes": {}},
+        id="changes of agents",
     ),
     Case(
         AllowedNamespaces,

@@ -82,7 +82,7 @@ def test_all_errors_come_at_once_by_field_path():
     }
     assert found["spec.stages[0].agents[1].name"] == "is required"
     assert found["spec.stages[0].agents[1].nmae"] == "is not a field of this kind; check its spelling"
-    assert found["spec.stages[1].agents"] == "must not be empty"
+    assert found["spec.stages[1].agents"] == "agents must name at least one agent, unless kind is Changes"
     assert "list the agents, or repeat one of them" in found["spec.stages[2].replicas"]
     assert found["spec.maxIterations"] == "must be at least 1"
     assert "'react'" in found["spec.strategy"]

@@ -52,6 +52,7 @@ def worst_status(kind, char: str) -> dict[str, Any]:
     return model.model_validate(fattest(schema, char), by_name=False).to_dict()
 
 
+@pytest.mark.sweep("another character")
 @pytest.mark.parametrize("char", HOSTILE, ids=ascii)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.KIND)
 def test_worst_case_status_stays_under_its_limit(kind, char):

@@ -61,3 +61,6 @@ export type Warnings = Schemas["WarningList"];
 export type Queue = Schemas["QueueView"];
 export type Usage = Schemas["UsageView"];
 export type State = Item["state"];
+export type Confidence = Schemas["Confidence"];
+export type PhaseWords = Schemas["PhaseWords"];
+export type StepWords = Schemas["StepWords"];

@@ -1,5 +1,6 @@
 /** Formats numbers, amounts and times. An unknown value is a dash, never a zero. */
 import type { Spent } from "../api/types";
+import { NOUNS, PHASES, STEPS } from "../words";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
 
@@ -59,21 +60,30 @@ export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
 
-const PHASES: Record<string, string> = {
-  pending: "Queued",
-  started: "Running",
-  streaming: "Running",
-  running: "Running",
-  completed: "Succeeded",
-  failed: "Failed",
-  cancelled: "Cancelled",
-  timed_out: "TimedOut",
-  interrupted: "Interrupted",
-};
+/** Looks up a name that may be unknown to this build of the web UI. */
+export function wordOf(table: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}
 
-/** Converts a state to the phase that kubectl shows. */
+/** Returns the phase of an investigation or of an answer, as kubectl shows it. A newer server may send other states. */
 export function phase(state: string, desired?: string): string {
-  return state === "running" && desired === "Concluded" ? "Concluding" : (PHASES[state] ?? state);
+  const shown = state === "running" && desired === "Concluded" ? "concluding" : state;
+  return wordOf(PHASES, shown) ?? words(state);
+}
+
+/** Returns the phase of a stage, an agent, a call or an event. */
+export function step(state: string): string {
+  return wordOf(STEPS, state) ?? words(state);
+}
+
+/** Writes a count with its noun: "1 event", "2 events". */
+export function counted(value: number, noun: keyof typeof NOUNS): string {
+  return `${count(value)} ${NOUNS[noun][value === 1 ? 0 : 1]}`;
+}
+
+/** Shortens the name of a ServiceAccount; keeps other names. */
+export function author(name: string): string {
+  return name.replace(/^system:serviceaccount:/, "");
 }
 
 /** Indents JSON; returns other text unchanged. */

@@ -1,6 +1,7 @@
 /** Converts an investigation to Markdown, for pasting into a ticket. */
 import type { Finding, Investigation } from "../api/types";
-import { cost, duration, phase, tokens, words } from "./format";
+import { CONFIDENCE, EVENTS } from "../words";
+import { cost, duration, phase, tokens, wordOf, words } from "./format";
 import type { Ev, Timeline } from "./timeline";
 
 /** Wraps a text in a code fence that it cannot close. */
@@ -11,7 +12,7 @@ export function fenced(text: string, language = ""): string {
 }
 
 export function findingAsMarkdown(finding: Finding): string {
-  const lines = [`**Finding** (${finding.confidence} confidence): ${finding.summary}`];
+  const lines = [`**Finding** (${CONFIDENCE[finding.confidence]}): ${finding.summary}`];
   for (const claim of finding.claims) {
     lines.push(`- ${claim.supported ? "✓" : "⚠ not supported:"} ${claim.text}`);
     for (const citation of claim.citations) {
@@ -29,7 +30,7 @@ export function withoutBlock(text: string): string {
 
 export function eventAsMarkdown(ev: Ev): string {
   const who = [ev.stage, ev.agent].filter(Boolean).join("/");
-  const head = `**${words(ev.type)}**${who ? ` · ${who}` : ""}`;
+  const head = `**${wordOf(EVENTS, ev.type) ?? words(ev.type)}**${who ? ` · ${who}` : ""}`;
   switch (ev.type) {
     case "llm_tool_call": {
       const said = `${String(ev.metadata["name"] ?? "")} ${String(ev.metadata["arguments"] ?? "")}`.trim();

@@ -161,6 +161,15 @@ function agentsOf(group: readonly Ev[]): AgentTab[] {
   return [...found.values()];
 }
 
+/** Finds the first call of a tool. */
+export function eventOfTool(timeline: Timeline, name: string): Ev | undefined {
+  for (const id of timeline.order) {
+    const ev = timeline.events.get(id);
+    if (ev?.type === "llm_tool_call" && ev.metadata["name"] === name && !ev.question) return ev;
+  }
+  return undefined;
+}
+
 /** Finds the event of a tool call. */
 export function eventOfCall(timeline: Timeline, call: string): Ev | undefined {
   for (const ev of timeline.events.values()) if (ev.toolCall === call && ev.type === "llm_tool_call") return ev;

@@ -1,6 +1,6 @@
 /** Draws the chain of a run: its stages in a row, with their agents and states. */
 import type { Investigation, StageChange } from "../api/types";
-import { between, phase, words } from "../logic/format";
+import { between, step, words } from "../logic/format";
 
 type Props = { item: Investigation; stages: ReadonlyMap<number, StageChange>; onStage: (id: string) => void };
 
@@ -20,7 +20,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
               <span className="stage-head">
                 <span className="dot" aria-hidden="true" />
                 <strong>{stage.name}</strong>
-                <span className="visually-hidden">{phase(state)}</span>
+                <span className="visually-hidden">{step(state)}</span>
                 <span className="hint">{between(stage.startedAt, stage.finishedAt, now)}</span>
               </span>
               <span className="agents">
@@ -28,7 +28,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
                   <span key={agent.id} className={`agent state-${agent.state}`} title={`${agent.strategy}, ${agent.provider} ${agent.model}`}>
                     <span className="dot" aria-hidden="true" />
                     {agent.name}
-                    <span className="visually-hidden"> {phase(agent.state)}</span>
+                    <span className="visually-hidden"> {step(agent.state)}</span>
                   </span>
                 ))}
                 {stage.agents.length === 0 && <span className="agent hint">{words(stage.kind)}</span>}

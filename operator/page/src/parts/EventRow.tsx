@@ -1,32 +1,17 @@
 /** Shows one event of a timeline. Long texts are collapsed. */
 import { memo, useState } from "react";
-import { clock, phase, pretty, words } from "../logic/format";
+import { clock, pretty, step, wordOf, words } from "../logic/format";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
-import type { EventType } from "../api/types";
 import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
+import { ACTIONS, EVENTS, STEPS } from "../words";
 import { Copy } from "./parts";
 
-const NAMES: Record<EventType, string> = {
-  llm_thinking: "thinking",
-  llm_response: "response",
-  llm_tool_call: "tool",
-  mcp_tool_summary: "tool summary",
-  code_execution: "code",
-  google_search_result: "search",
-  url_context_result: "pages",
-  error: "error",
-  notice: "notice",
-  provider_fallback: "fallback",
-  final_analysis: "analysis",
-  executive_summary: "summary",
-  user_question: "question",
-};
 const FOLDED = 12;
 
 /** The name of a type; a newer replica may have written one that is not known here. */
 function nameOf(type: string): string {
-  return (NAMES as Record<string, string | undefined>)[type] ?? words(type);
+  return wordOf(EVENTS, type) ?? words(type);
 }
 
 type Props = { ev: Ev; chosen?: boolean; link?: string; showAgent?: boolean };
@@ -40,14 +25,14 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
       <header>
         <span className="kind">{nameOf(ev.type)}</span>
         {showAgent && ev.agent && <span className="who">{ev.agent}</span>}
-        {failed && ev.type !== "error" && <span className="bad">failed</span>}
+        {failed && ev.type !== "error" && <span className="bad">{STEPS.failed}</span>}
         {ev.metadata["written_as"] === "text" && (
           <span className="hint" title="The model wrote this call as text instead of a tool call">written as text</span>
         )}
-        {odd && <span className="bad">{phase(ev.status)}</span>}
+        {odd && <span className="bad">{step(ev.status)}</span>}
         {streaming && <span className="live">live</span>}
         <span className="spring" />
-        {!streaming && ev.content && <Copy label="Copy" text={() => eventAsMarkdown(ev)} />}
+        {!streaming && ev.content && <Copy label={ACTIONS.copy} text={() => eventAsMarkdown(ev)} />}
         {link ? (
           <a className="time" href={link} title="Link to this event">
             {clock(ev.createdAt)}
@@ -99,7 +84,7 @@ function ToolCall({ ev, streaming, open }: { ev: Ev; streaming: boolean; open: b
         {args && args.length <= 100 && <code className="args">{args}</code>}
       </div>
       {args.length > 100 && <Folded text={pretty(args)} open={open} label="arguments" />}
-      {streaming ? <p className="hint">running …</p> : <Folded text={pretty(ev.content)} open={open} label="result" />}
+      {streaming ? <p className="hint">{STEPS.running}</p> : <Folded text={pretty(ev.content)} open={open} label="result" />}
     </div>
   );
 }
@@ -112,7 +97,7 @@ function Thinking({ text, open }: { text: string; open: boolean }) {
       {whole || !long ? <Markdown text={text} /> : <p className="plain">{text.slice(0, 240).trimEnd()} …</p>}
       {long && (
         <button type="button" className="link" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-          {whole ? "less" : "more"}
+          {whole ? ACTIONS.less : ACTIONS.more}
         </button>
       )}
     </div>
@@ -130,7 +115,7 @@ function Folded({ text, open, label = "text" }: { text: string; open: boolean; l
       <pre tabIndex={0} aria-label={label}>{shown}</pre>
       {long && (
         <button type="button" className="link" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-          {whole ? "less" : `show all of the ${label}: ${lines.length} lines`}
+          {whole ? ACTIONS.less : `${ACTIONS.more}: ${lines.length} lines`}
         </button>
       )}
     </div>

@@ -1,16 +1,17 @@
 /** Shows the finding with its claims and citations; a citation links to the call that it quotes. */
 import type { Finding } from "../api/types";
 import { findingAsMarkdown } from "../logic/markdown";
+import { ACTIONS, CONFIDENCE, SECTIONS } from "../words";
 import { Copy, Section } from "./parts";
 
 export function FindingCard({ finding, onCitation }: { finding: Finding; onCitation: (call: string) => void }) {
   return (
     <Section
-      title="Finding"
+      title={SECTIONS.finding}
       side={
         <>
-          <span className={`confidence c-${finding.confidence}`}>{finding.confidence} confidence</span>
-          <Copy label="Copy" text={() => findingAsMarkdown(finding)} />
+          <span className={`confidence c-${finding.confidence}`}>{CONFIDENCE[finding.confidence]}</span>
+          <Copy label={ACTIONS.copy} text={() => findingAsMarkdown(finding)} />
         </>
       }
     >

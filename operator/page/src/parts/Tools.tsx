@@ -1,5 +1,6 @@
 /** Selects the tool servers, tools and native tools of an alert. */
 import type { McpServer } from "../api/types";
+import { ACTIONS, OPTIONS } from "../words";
 import { has, NATIVE, withServer, withTool, type Chosen, type Wishes } from "../logic/tools";
 
 type ServersProps = { servers: readonly McpServer[]; chosen: Chosen; onChange: (chosen: Chosen) => void };
@@ -7,7 +8,7 @@ type ServersProps = { servers: readonly McpServer[]; chosen: Chosen; onChange: (
 export function ToolServers({ servers, chosen, onChange }: ServersProps) {
   return (
     <fieldset>
-      <legend>Tool servers, instead of those of the chain</legend>
+      <legend>MCP servers, instead of those of the chain</legend>
       {servers.map((server) => (
         <div key={server.uid} className="server">
           <label className="check">
@@ -16,7 +17,7 @@ export function ToolServers({ servers, chosen, onChange }: ServersProps) {
           </label>
           {server.tools.length > 0 && (
             <details>
-              <summary>select tools</summary>
+              <summary>{ACTIONS.selectTools}</summary>
               <div className="tools" role="group" aria-label={`Tools of ${server.name}`}>
                 {server.tools.map((tool) => (
                   <label key={tool} className="check">
@@ -42,16 +43,16 @@ function said(server: McpServer, chosen: Chosen): string {
 export function NativeTools({ wishes, onChange }: { wishes: Wishes; onChange: (wishes: Wishes) => void }) {
   return (
     <fieldset>
-      <legend>Native tools of the model provider</legend>
+      <legend>Native tools of the LLM provider</legend>
       {NATIVE.map(({ field, name }) => (
         <label key={field} className="check">
           <select
             value={wishes[field] === undefined ? "" : String(wishes[field])}
             onChange={(event) => onChange({ ...wishes, [field]: event.target.value ? event.target.value === "true" : undefined })}
           >
-            <option value="">as configured</option>
-            <option value="true">on</option>
-            <option value="false">off</option>
+            <option value="">{OPTIONS.asConfigured}</option>
+            <option value="true">{OPTIONS.on}</option>
+            <option value="false">{OPTIONS.off}</option>
           </select>
           {name}
         </label>

@@ -2,13 +2,15 @@
 import { useState, type ReactNode } from "react";
 import type { Refused } from "../api/client";
 import type { Spent } from "../api/types";
-import { cost, phase, tokens } from "../logic/format";
+import { cost, phase, step, tokens } from "../logic/format";
+import { ACTIONS, COLUMNS } from "../words";
 
-export function Badge({ state, desired }: { state: string; desired?: string | undefined }) {
+/** Shows the phase of an investigation, or of a part of one (`of="step"`). */
+export function Badge({ state, desired, of = "run" }: { state: string; desired?: string | undefined; of?: "run" | "step" }) {
   return (
     <span className={`badge state-${state}`}>
       <span className="dot" aria-hidden="true" />
-      {phase(state, desired)}
+      {of === "run" ? phase(state, desired) : step(state)}
     </span>
   );
 }
@@ -31,7 +33,7 @@ export function Copy({ text, label }: { text: () => string; label: string }) {
   };
   return (
     <button type="button" className="quiet" onClick={() => void copy()}>
-      {copied ? "Copied" : label}
+      {copied ? ACTIONS.copied : label}
     </button>
   );
 }
@@ -40,19 +42,19 @@ export function Figures({ spent, calls, tools }: { spent: Spent; calls: number; 
   return (
     <dl className="figures">
       <div>
-        <dt>Tokens</dt>
+        <dt>{COLUMNS.tokens}</dt>
         <dd title={`${spent.inputTokens} in, ${spent.outputTokens} out, ${spent.cachedTokens} cached`}>{tokens(spent)}</dd>
       </div>
       <div>
-        <dt>Cost</dt>
+        <dt>{COLUMNS.cost}</dt>
         <dd>{cost(spent)}</dd>
       </div>
       <div>
-        <dt>Model calls</dt>
+        <dt>{COLUMNS.modelCalls}</dt>
         <dd>{calls}</dd>
       </div>
       <div>
-        <dt>Tool calls</dt>
+        <dt>{COLUMNS.toolCalls}</dt>
         <dd>{tools}</dd>
       </div>
     </dl>
@@ -88,7 +90,7 @@ export function Section({ title, side, children }: { title: string; side?: React
     <section className="card">
       <header className="card-head">
         <h2>{title}</h2>
-        {side}
+        <span className="actions">{side}</span>
       </header>
       {children}
     </section>

@@ -2,12 +2,14 @@
 import { useEffect, useMemo, useState, type FormEvent } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Asked, ChatMessages } from "../api/types";
+import { counted } from "../logic/format";
 import { withoutBlock } from "../logic/markdown";
 import { isFinished, type Ev, type Timeline } from "../logic/timeline";
 import { useGet, useWorld } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Markdown } from "../parts/Markdown";
 import { Badge, Problem, ReadOnly, Section } from "../parts/parts";
+import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { namespace: string; name: string; timeline: Timeline };
 type Turn = { uid: string; name: string; place: number; question: string | null; state: string; failure: string | null; events: Ev[] };
@@ -55,7 +57,7 @@ export function Chat({ namespace, name, timeline }: Props) {
   };
   if (known.error?.status === 403) return null;
   return (
-    <Section title="Questions">
+    <Section title={SECTIONS.questions}>
       <div className="chat" aria-live="polite">
         {turns.map((turn) => (
           <TurnView key={turn.uid} turn={turn} onStop={writes ? () => void stop(turn) : null} />
@@ -74,7 +76,7 @@ export function Chat({ namespace, name, timeline }: Props) {
               if (event.key === "Enter" && !event.shiftKey && text.trim() && !busy && !waiting) void ask(event);
             }}
           />
-          <button type="submit" className="primary" disabled={busy || waiting || !text.trim()}>{waiting ? "Answering …" : "Ask"}</button>
+          <button type="submit" className="primary" disabled={busy || waiting || !text.trim()}>{waiting ? ACTIONS.answering : ACTIONS.ask}</button>
         </form>
       ) : (
         <ReadOnly />
@@ -92,7 +94,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
       <p className="asked">{turn.question ?? "…"}</p>
       {steps.length > 0 && (
         <details open={running}>
-          <summary>{steps.length} {steps.length === 1 ? "step" : "steps"}</summary>
+          <summary>{counted(steps.length, "steps")}</summary>
           {steps.map((ev) => (
             <EventRow key={ev.id} ev={ev} showAgent={false} />
           ))}
@@ -102,7 +104,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
       {turn.failure && <p className="bad">{turn.failure}</p>}
       {running && (
         <p className="turn-foot">
-          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>cancel</button>}
+          <Badge state={turn.state} /> {onStop && <button type="button" className="link" onClick={onStop}>{ACTIONS.cancel}</button>}
         </p>
       )}
       {!running && !answer && !turn.failure && <Badge state={turn.state} />}

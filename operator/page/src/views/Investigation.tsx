@@ -2,18 +2,21 @@
 import { useEffect, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation } from "../api/types";
-import { between, moment } from "../logic/format";
+import { author, between, moment } from "../logic/format";
 import { investigationAsMarkdown } from "../logic/markdown";
 import { investigationLink, traceLink } from "../logic/route";
-import { eventOfCall, isFinished } from "../logic/timeline";
+import { eventOfCall, eventOfTool, isFinished } from "../logic/timeline";
+import { ChangesStrip } from "../parts/ChangesStrip";
 import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { FindingCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
 import { Badge, Copy, Empty, Figures, Problem, READ_ONLY, Section } from "../parts/parts";
+import { useChanges } from "./changes";
 import { Chat } from "./Chat";
 import { useFollowing } from "./following";
 import { TimelineList } from "./TimelineList";
+import { ACTIONS, EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
 
 type Props = { namespace: string; name: string; event: string | null };
 
@@ -26,6 +29,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const state = run?.state ?? item?.state;
   const finished = isFinished(state);
   const now = useNow(!finished);
+  const found = eventOfTool(timeline, "tarsy.changes")?.status === "completed";
+  const changes = useChanges(item && !loading ? `${pathOf(namespace, name)}/changes` : null, found);
   useTitle(item ? `${item.alertType} ${name}` : name);
 
   // Usage, agents and conditions come from the record: read them again after changes of a stage, and while it runs.
@@ -47,8 +52,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
       <div className="view">
         <h1>{namespace}/{name}</h1>
         <Problem error={whole.error} />
-        {waiting && <p className="hint">Retrying until it exists.</p>}
-        <p><a href="#/investigations">All investigations</a></p>
+        {waiting && <p className="hint">{PROBLEMS.retrying}</p>}
+        <p><a href="#/investigations">{ACTIONS.showInvestigations}</a></p>
       </div>
     );
   }
@@ -56,33 +61,39 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const finding = run?.finding ?? null;
   const summary = run?.executiveSummary ?? item.executiveSummary;
   const failure = run?.failure ?? item.failure;
+  const showCall = (id: string | null, name: string) => {
+    const ev = (id ? eventOfCall(timeline, id) : undefined) ?? eventOfTool(timeline, name);
+    return ev ? () => show(ev.id) : null;
+  };
   const show = (id: string) => go(investigationLink(namespace, name, id));
   const uncalled = item.conditions.find((one) => one.type === "EvidenceDegraded" && one.reason === "NoToolCalled");
   return (
-    <div className="view wide">
-      <div className="title-row">
-        <h1>{item.alertType}</h1>
-        {state && <Badge state={state} desired={run?.desiredState ?? item?.desiredState} />}
-        <span className="where">{namespace}/{name}</span>
-        <span className="spring" />
-        <div className="actions">
-          {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
-          {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
-          <Copy label="Copy as Markdown" text={() => investigationAsMarkdown(item, timeline, finding)} />
-          <a className="button quiet" href={traceLink(namespace, name)}>Trace</a>
+    <div className={finished ? "view wide" : "view wide running"}>
+      <div className="run-head">
+        <div className="title-row">
+          <h1>{item.alertType}</h1>
+          {state && <Badge state={state} desired={run?.desiredState ?? item?.desiredState} />}
+          <span className="where">{namespace}/{name}</span>
+          <span className="spring" />
+          <div className="actions">
+            {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
+            {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
+            <Copy label={ACTIONS.copyMarkdown} text={() => investigationAsMarkdown(item, timeline, finding)} />
+            <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
+          </div>
         </div>
+        <div className="facts">
+          <span>chain <strong>{item.chain}</strong></span>
+          {item.author && <span>by {author(item.author)}</span>}
+          {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
+          {item.attempt > 1 && <span>attempt {item.attempt}</span>}
+          {item.objectGone && <span>object deleted, showing the record</span>}
+        </div>
+        <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => document.getElementById(`stage-${stage}`)?.scrollIntoView({ block: "start" })} />
       </div>
-      <div className="facts">
-        <span>chain <strong>{item.chain}</strong></span>
-        {item.author && <span>by {item.author}</span>}
-        {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
-        {item.attempt > 1 && <span>attempt {item.attempt}</span>}
-        {item.objectGone && <span>object deleted, showing the record</span>}
-      </div>
-      <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => document.getElementById(`stage-${stage}`)?.scrollIntoView({ block: "start" })} />
-      {error && error.status !== 404 && <Problem error={error} title="Live updates are unavailable." />}
+      {error && error.status !== 404 && <Problem error={error} title={PROBLEMS.liveUnavailable} />}
       {item.evidenceMissing.length > 0 && (
-        <div className="problem soft">Missing tool servers: {item.evidenceMissing.join("; ")}</div>
+        <div className="problem soft">Missing evidence: {item.evidenceMissing.join("; ")}</div>
       )}
       {uncalled && <div className="problem soft">{uncalled.message}</div>}
       {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
@@ -100,30 +111,33 @@ export function InvestigationPage({ namespace, name, event }: Props) {
             />
           )}
           {summary && (
-            <Section title="Executive summary">
+            <Section title={SECTIONS.executiveSummary}>
               <Markdown text={summary} />
             </Section>
           )}
           {item.executiveSummaryError && <div className="problem soft">No executive summary: {item.executiveSummaryError}</div>}
           {finished && state !== "cancelled" && <Chat namespace={namespace} name={name} timeline={timeline} />}
           <div className="later">
-          <Section title="Usage">
-            <Figures spent={item.spent} calls={item.modelCalls} tools={item.toolCalls} />
-          </Section>
-          <Section title="Alert">
-            <pre className="alert-text" tabIndex={0}>{item.alert}</pre>
-            {item.runbook && (
-              <details>
-                <summary>Runbook</summary>
-                <Markdown text={item.runbook} />
-              </details>
-            )}
-          </Section>
+            <Section title={SECTIONS.usage}>
+              <Figures spent={item.spent} calls={item.modelCalls} tools={item.toolCalls} />
+            </Section>
+            <Section title={SECTIONS.alert}>
+              <pre className="alert-text" tabIndex={0}>{item.alert}</pre>
+              {item.runbook && (
+                <details>
+                  <summary>{SECTIONS.runbook}</summary>
+                  <Markdown text={item.runbook} />
+                </details>
+              )}
+            </Section>
           </div>
         </div>
-        <section className="main" aria-label="Timeline">
+        <section className="main" aria-label={SECTIONS.timeline}>
+          {changes && (
+            <ChangesStrip changes={changes} onChanges={showCall(changes.changesCall, "tarsy.changes")} onSignals={showCall(changes.triageCall, "tarsy.triage")} />
+          )}
           {timeline.order.length === 0 ? (
-            <Empty>{loading ? "Loading …" : finished ? "No events." : state === "pending" ? "Waiting for a worker." : "Starting …"}</Empty>
+            <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
           ) : (
             <TimelineList timeline={timeline} event={event} finished={finished} link={(id) => investigationLink(namespace, name, id)} />
           )}
@@ -157,13 +171,13 @@ function Wish({ namespace, name, desired }: { namespace: string; name: string; d
       {sure ? (
         <span className="sure">
           {sure === "cancel" ? "Stop immediately, without a finding?" : "Stop now and conclude from the evidence so far?"}
-          <button type="button" className="danger" autoFocus onClick={() => void wish(sure)}>Yes, {sure}</button>
-          <button type="button" onClick={() => setSure(null)}>No</button>
+          <button type="button" className="danger" autoFocus onClick={() => void wish(sure)}>{sure === "cancel" ? ACTIONS.yesCancel : ACTIONS.yesConclude}</button>
+          <button type="button" onClick={() => setSure(null)}>{ACTIONS.no}</button>
         </span>
       ) : (
         <>
-          {asked !== "Concluded" && <button type="button" onClick={() => setSure("conclude")}>Conclude</button>}
-          <button type="button" onClick={() => setSure("cancel")}>Cancel</button>
+          {asked !== "Concluded" && <button type="button" onClick={() => setSure("conclude")}>{ACTIONS.conclude}</button>}
+          <button type="button" onClick={() => setSure("cancel")}>{ACTIONS.cancel}</button>
         </>
       )}
     </>

@@ -2,18 +2,18 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { ItemList, Item, ServerMessage } from "../api/types";
 import { isFinished } from "../logic/timeline";
-import { ago, between, cost, moment, phase, tokens } from "../logic/format";
+import { ago, author, between, cost, counted, moment, tokens } from "../logic/format";
 import { merged } from "../logic/items";
 import { FIRST, fromField, LAST, toField } from "../logic/moments";
 import { FILTERS, investigationLink, listLink, SORTS, type ListQuery } from "../logic/route";
 import { go, scope, useGet, useKeys, useNow, useTitle, useWorld } from "../parts/context";
 import { Badge, Empty, Problem } from "../parts/parts";
+import { ACTIONS, COLUMNS, EMPTY, OPTIONS, PERIODS, PHASES, SORT, VIEWS } from "../words";
 
-const STATES = ["pending", "running", "completed", "failed", "cancelled", "timed_out"];
 const LIMIT = 50;
 
 export function List({ query }: { query: ListQuery }) {
-  useTitle("Investigations");
+  useTitle(VIEWS.investigations);
   const world = useWorld();
   const namespaces = scope(world);
   const question = useMemo(() => ({ ...query, namespace: namespaces, limit: LIMIT }), [query, namespaces.join()]);
@@ -64,11 +64,12 @@ export function List({ query }: { query: ListQuery }) {
   });
 
   const set = (changed: ListQuery) => go(listLink({ ...query, ...changed }), true);
+  const powerless = world.namespaces.items.length === 0 && !world.namespaces.everywhere;
   const filtered = FILTERS.some((name) => query[name]);
   return (
     <div className="view wide">
       <div className="title-row">
-        <h1>Investigations</h1>
+        <h1>{VIEWS.investigations}</h1>
         <span className="hint keys">
           <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search
         </span>
@@ -76,14 +77,12 @@ export function List({ query }: { query: ListQuery }) {
       <form className="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         <Search value={query.search ?? ""} input={search} onSearch={(text) => set({ search: text })} />
         <select aria-label="Search in" value={query.searchIn ?? ""} onChange={(event) => set({ searchIn: event.target.value })}>
-          <option value="">in summaries</option>
-          <option value="timeline">in timelines</option>
+          <option value="">{OPTIONS.searchSummaries}</option>
+          <option value="timeline">{OPTIONS.searchTimelines}</option>
         </select>
         <select aria-label="Phase" value={query.state ?? ""} onChange={(event) => set({ state: event.target.value })}>
-          <option value="">any phase</option>
-          {STATES.map((state) => (
-            <option key={state} value={state}>{phase(state)}</option>
-          ))}
+          <option value="">{OPTIONS.anyPhase}</option>
+          {Object.entries(PHASES).map(([state, name]) => state !== "concluding" && <option key={state} value={state}>{name}</option>)}
         </select>
         <Filter label="Alert type" value={query.alertType} onChange={(alertType) => set({ alertType })} />
         <Filter label="Chain" value={query.chain} onChange={(chain) => set({ chain })} />
@@ -91,31 +90,32 @@ export function List({ query }: { query: ListQuery }) {
         <Span since={query.since} until={query.until} onChange={set} />
         <select aria-label="Sort" value={query.sort ?? "newest"} onChange={(event) => set({ sort: event.target.value })}>
           {SORTS.map((sort) => (
-            <option key={sort} value={sort}>{sort === "finished" ? "last finished" : sort === "cost" || sort === "tokens" ? `most ${sort}` : `${sort} first`}</option>
+            <option key={sort} value={sort}>{SORT[sort]}</option>
           ))}
         </select>
-        {filtered && <a href="#/investigations">Clear</a>}
+        {filtered && <a href="#/investigations">{ACTIONS.clear}</a>}
       </form>
       {page.error && <Problem error={page.error} />}
-      {world.namespaces.items.length === 0 && !world.namespaces.everywhere && (
-        <Empty>You have no permission to list investigations in any namespace.</Empty>
+      {powerless && (
+        <Empty>{EMPTY.noPermission}</Empty>
       )}
       {items.waiting > 0 && (
         <button type="button" className="news" onClick={() => (setChanges(new Map()), page.again())}>
-          {items.waiting} new or changed: refresh
+          {counted(items.waiting, "changed")}
         </button>
       )}
-      <Table items={items.shown} now={now} chosen={chosen} />
-      {page.value && items.shown.length === 0 && (
-        <Empty>{filtered ? "No investigations match the filters." : "No investigations yet. Submit an alert, or apply one with kubectl."}</Empty>
+      {items.shown.length > 0 && <Table items={items.shown} now={now} chosen={chosen} />}
+      {page.loading && items.shown.length === 0 && <Empty>{EMPTY.loading}</Empty>}
+      {page.value && !powerless && items.shown.length === 0 && (
+        <Empty>{filtered ? EMPTY.noMatch : EMPTY.noInvestigations}</Empty>
       )}
       <div className="pager">
         {tokensBefore.length > 0 && (
-          <button type="button" onClick={() => setPages({ asked, tokens: tokensBefore.slice(0, -1) })}>Previous page</button>
+          <button type="button" onClick={() => setPages({ asked, tokens: tokensBefore.slice(0, -1) })}>{ACTIONS.previousPage}</button>
         )}
         {page.value?.continue && (
           <button type="button" onClick={() => setPages({ asked, tokens: [...tokensBefore, page.value?.continue ?? ""] })}>
-            Next page
+            {ACTIONS.nextPage}
           </button>
         )}
       </div>
@@ -128,26 +128,26 @@ function Table({ items, now, chosen }: { items: readonly Item[]; now: number; ch
     <table className="list">
       <thead>
         <tr>
-          <th scope="col">Phase</th>
-          <th scope="col">Investigation</th>
-          <th scope="col">Finding</th>
-          <th scope="col" className="narrow-off">Progress</th>
-          <th scope="col" className="narrow-off number">Tokens</th>
-          <th scope="col" className="narrow-off number">Cost</th>
-          <th scope="col" className="narrow-off number">Duration</th>
-          <th scope="col" className="number">Age</th>
+          <th scope="col">{COLUMNS.phase}</th>
+          <th scope="col">{COLUMNS.investigation}</th>
+          <th scope="col">{COLUMNS.finding}</th>
+          <th scope="col" className="narrow-off">{COLUMNS.progress}</th>
+          <th scope="col" className="narrow-off number">{COLUMNS.tokens}</th>
+          <th scope="col" className="narrow-off number">{COLUMNS.cost}</th>
+          <th scope="col" className="narrow-off number">{COLUMNS.duration}</th>
+          <th scope="col" className="number">{COLUMNS.age}</th>
         </tr>
       </thead>
       <tbody>
         {items.map((item, place) => (
           <tr key={item.uid} className={place === chosen ? "chosen" : ""}>
-            <td data-label="Phase"><Badge state={item.state} desired={item.desiredState} /></td>
-            <td data-label="Investigation" className="what">
+            <td data-label={COLUMNS.phase}><Badge state={item.state} desired={item.desiredState} /></td>
+            <td data-label={COLUMNS.investigation} className="what">
               <a className="row-link" href={investigationLink(item.namespace, item.name)}>{item.alertType}</a>
               <span className="where">{item.namespace}/{item.name}</span>
-              <span className="where">{item.chain}{item.author ? ` · ${item.author.replace("system:serviceaccount:", "")}` : ""}</span>
+              <span className="where">{item.chain}{item.author ? ` · ${author(item.author)}` : ""}</span>
             </td>
-            <td data-label="Finding" className="finding-cell">
+            <td data-label={COLUMNS.finding} className="finding-cell">
               {item.finding ? (
                 <div className="clamp" title={item.finding.summary}>
                   <span className={`confidence c-${item.finding.confidence}`}>{item.finding.confidence}</span> {item.finding.summary}
@@ -155,14 +155,14 @@ function Table({ items, now, chosen }: { items: readonly Item[]; now: number; ch
               ) : item.failure ? (
                 <span className="bad">{item.failure.message}</span>
               ) : (
-                <span className="hint">{isFinished(item.state) ? "–" : (item.progress.currentStage ?? "waiting")}</span>
+                <span className="hint">{isFinished(item.state) ? "–" : (item.progress.currentStage ?? "–")}</span>
               )}
             </td>
-            <td data-label="Progress" className="narrow-off"><Progress item={item} /></td>
-            <td data-label="Tokens" className="narrow-off number">{tokens(item.spent)}</td>
-            <td data-label="Cost" className="narrow-off number">{cost(item.spent)}</td>
-            <td data-label="Duration" className="narrow-off number">{between(item.startedAt, item.finishedAt, now)}</td>
-            <td data-label="Age" className="number" title={moment(item.acceptedAt)}>{ago(item.acceptedAt, now)}</td>
+            <td data-label={COLUMNS.progress} className="narrow-off"><Progress item={item} /></td>
+            <td data-label={COLUMNS.tokens} className="narrow-off number">{tokens(item.spent)}</td>
+            <td data-label={COLUMNS.cost} className="narrow-off number">{cost(item.spent)}</td>
+            <td data-label={COLUMNS.duration} className="narrow-off number">{between(item.startedAt, item.finishedAt, now)}</td>
+            <td data-label={COLUMNS.age} className="number" title={moment(item.acceptedAt)}>{ago(item.acceptedAt, now)}</td>
           </tr>
         ))}
       </tbody>
@@ -223,8 +223,6 @@ function Filter({ label, value, onChange }: { label: string; value: string | und
   );
 }
 
-const SPANS: [string, number][] = [["last hour", 3600], ["last 24 hours", 86_400], ["last 7 days", 604_800], ["last 30 days", 2_592_000]];
-
 type SpanProps = { since: string | undefined; until: string | undefined; onChange: (changed: ListQuery) => void };
 
 /** Filters by time of acceptance: a preset period, or a custom range. The URL contains both. */
@@ -245,11 +243,11 @@ function Span({ since, until, onChange }: SpanProps) {
           onChange({ since: start, until: "" });
         }}
       >
-        <option value="">any time</option>
-        {SPANS.map(([name, seconds]) => (
+        <option value="">{OPTIONS.anyTime}</option>
+        {Object.entries(PERIODS).map(([seconds, name]) => (
           <option key={seconds} value={seconds}>{name}</option>
         ))}
-        <option value="own">custom range …</option>
+        <option value="own">{OPTIONS.customRange}</option>
       </select>
       {own && (
         <span className="between">

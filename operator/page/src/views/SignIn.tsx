@@ -3,9 +3,10 @@ import { useState, type FormEvent } from "react";
 import { signIn } from "../api/client";
 import { Field, Problem } from "../parts/parts";
 import { useTitle } from "../parts/context";
+import { ACTIONS, VIEWS } from "../words";
 
 export function SignIn({ why, onSignedIn }: { why: string; onSignedIn: () => void }) {
-  useTitle("Sign in");
+  useTitle(VIEWS.signIn);
   const [token, setToken] = useState("");
   const [error, setError] = useState<Error | null>(null);
   const [busy, setBusy] = useState(false);
@@ -34,7 +35,7 @@ export function SignIn({ why, onSignedIn }: { why: string; onSignedIn: () => voi
         </Field>
         {error && <Problem error={error} />}
         <button type="submit" className="primary" disabled={busy}>
-          Sign in
+          {ACTIONS.signIn}
         </button>
       </form>
       <p className="hint">

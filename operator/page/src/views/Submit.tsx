@@ -7,12 +7,13 @@ import { anyNative, brought, offered, takesTools, type Chosen, type Wishes } fro
 import { go, useGet, useTitle, useWorld } from "../parts/context";
 import { Field, Problem, ReadOnly } from "../parts/parts";
 import { NativeTools, ToolServers } from "../parts/Tools";
+import { ACTIONS, OPTIONS, VIEWS } from "../words";
 
 const SEVERITIES = ["Critical", "Warning", "Info"];
 const PATIENCE = 120;
 
 export default function Submit() {
-  useTitle("Submit an alert");
+  useTitle(VIEWS.submit);
   const world = useWorld();
   const [namespace, setNamespace] = useState(world.namespace || (world.namespaces.items[0] ?? ""));
   const [alertType, setAlertType] = useState("");
@@ -55,7 +56,7 @@ export default function Submit() {
   if (!world.session.hasToken) {
     return (
       <div className="view">
-        <h1>Submit an alert</h1>
+        <h1>{VIEWS.submit}</h1>
         <ReadOnly />
       </div>
     );
@@ -66,7 +67,7 @@ export default function Submit() {
   };
   return (
     <div className="view">
-      <h1>Submit an alert</h1>
+      <h1>{VIEWS.submit}</h1>
       <form className="form card" onSubmit={(event) => void send(event)}>
         <Field label="Namespace">
           <select value={namespace} onChange={(event) => choose(event.target.value)} required>
@@ -89,7 +90,7 @@ export default function Submit() {
         </Field>
         <Field label="Severity">
           <select value={severity} onChange={(event) => setSeverity(event.target.value)}>
-            <option value="">none</option>
+            <option value="">{OPTIONS.noSeverity}</option>
             {SEVERITIES.map((one) => (
               <option key={one}>{one}</option>
             ))}
@@ -99,7 +100,7 @@ export default function Submit() {
         {taken && native && <NativeTools wishes={wishes} onChange={setWishes} />}
         {!taken && <p className="hint">The chain does not accept tools from alerts; it uses its own.</p>}
         {error && <Problem error={error} />}
-        <button type="submit" className="primary">Submit</button>
+        <button type="submit" className="primary">{ACTIONS.submit}</button>
       </form>
     </div>
   );
@@ -138,7 +139,7 @@ function Waiting({ made, onAnother }: { made: SubmittedAlert; onAnother: () => v
       </p>
       {refused && <div className="problem">{refused.reason}: {refused.message}</div>}
       {error && <Problem error={error} />}
-      <button type="button" onClick={onAnother}>Submit another alert</button>
+      <button type="button" onClick={onAnother}>{ACTIONS.submitAnother}</button>
     </div>
   );
 }

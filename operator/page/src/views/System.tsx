@@ -1,15 +1,16 @@
 /** Shows chains, tool servers and models with their warnings, the queue and the workers. */
 import type { ReactNode } from "react";
 import type { Chains, McpServers, Providers, Queue, Warnings } from "../api/types";
-import { between } from "../logic/format";
+import { between, counted } from "../logic/format";
 import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
+import { COLUMNS, EMPTY, READY, SECTIONS, VIEWS } from "../words";
 
 const SECONDS = 10;
 const LIBRARY = "tarsy-library";
 
 export default function System() {
-  useTitle("System");
+  useTitle(VIEWS.system);
   const world = useWorld();
   // Objects of the library apply to every namespace, so they are always shown.
   const chosen = scope(world);
@@ -23,10 +24,10 @@ export default function System() {
   const now = useNow(true);
   return (
     <div className="view wide">
-      <h1>System</h1>
+      <h1>{VIEWS.system}</h1>
       <div className="grid">
-        <Section title="Warnings">
-          <List loaded={warnings} none="No warnings.">
+        <Section title={SECTIONS.warnings}>
+          <List loaded={warnings} none={EMPTY.noWarnings}>
             {warnings.value?.items.map((one) => (
               <li key={`${one.kind}/${one.namespace}/${one.name}/${one.type}`}>
                 <strong>{one.kind} {one.namespace}/{one.name}</strong> <span className="bad">{one.type}: {one.reason}</span>
@@ -35,25 +36,25 @@ export default function System() {
             ))}
           </List>
         </Section>
-        <Section title="Queue and workers">
+        <Section title={SECTIONS.queue}>
           {queue.error && <Problem error={queue.error} />}
           {queue.value && (
             <>
               <dl className="figures">
-                <div><dt>Queued</dt><dd>{queue.value.pending}</dd></div>
-                <div><dt>Running</dt><dd>{queue.value.running}</dd></div>
-                <div><dt>Orphaned</dt><dd>{queue.value.orphaned}</dd></div>
+                <div><dt>{COLUMNS.queued}</dt><dd>{queue.value.pending}</dd></div>
+                <div><dt>{COLUMNS.running}</dt><dd>{queue.value.running}</dd></div>
+                <div><dt>{COLUMNS.orphaned}</dt><dd>{queue.value.orphaned}</dd></div>
               </dl>
               <ul className="plain-list">
                 {queue.value.workers.map((worker) => (
-                  <li key={worker.id}>{worker.host} <span className="hint">{worker.runs} running, uptime {between(worker.startedAt, null, now)}</span></li>
+                  <li key={worker.id}>{worker.host} <span className="hint">{counted(worker.runs, "runs")}, up for {between(worker.startedAt, null, now)}</span></li>
                 ))}
               </ul>
             </>
           )}
         </Section>
-        <Section title="Chains">
-          <List loaded={chains} none="No chains.">
+        <Section title={SECTIONS.chains}>
+          <List loaded={chains} none={EMPTY.noChains}>
             {chains.value?.items.map((chain) => (
               <li key={chain.uid}>
                 <Ready ready={chain.ready} /> <strong>{chain.namespace}/{chain.name}</strong>
@@ -66,15 +67,15 @@ export default function System() {
             ))}
           </List>
         </Section>
-        <Section title="Tool servers">
-          <List loaded={servers} none="No tool servers.">
+        <Section title={SECTIONS.servers}>
+          <List loaded={servers} none={EMPTY.noServers}>
             {servers.value?.items.map((server) => (
               <li key={server.uid}>
                 <Ready ready={server.available ?? server.ready} /> <strong>{server.namespace}/{server.name}</strong>
                 <span className="hint"> {server.transport}, {server.toolPolicy}</span>
                 {server.tools.length > 0 && (
                   <details>
-                    <summary>{server.toolCount ?? server.tools.length} tools</summary>
+                    <summary>{counted(server.toolCount ?? server.tools.length, "tools")}</summary>
                     <p className="stages-line">{server.tools.join(", ")}</p>
                   </details>
                 )}
@@ -84,8 +85,8 @@ export default function System() {
             ))}
           </List>
         </Section>
-        <Section title="Models">
-          <List loaded={providers} none="No models.">
+        <Section title={SECTIONS.providers}>
+          <List loaded={providers} none={EMPTY.noProviders}>
             {providers.value?.items.map((one) => (
               <li key={one.uid}>
                 <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
@@ -114,7 +115,7 @@ function Ready({ ready }: { ready: boolean | null }) {
   return (
     <span className={`badge state-${state}`}>
       <span className="dot" aria-hidden="true" />
-      {ready === null ? "Unknown" : ready ? "Ready" : "Not ready"}
+      {ready === null ? READY.unknown : ready ? READY.yes : READY.no}
     </span>
   );
 }

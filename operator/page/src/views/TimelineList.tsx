@@ -1,12 +1,15 @@
 /** Renders the visible part of the timeline, and follows its end while the reader is there. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { counted } from "../logic/format";
 import { rowsOf, type Row, type Timeline } from "../logic/timeline";
 import { EventRow } from "../parts/EventRow";
 import { Badge } from "../parts/parts";
+import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { timeline: Timeline; event: string | null; finished: boolean; link: (id: string) => string };
 const NEAR = 160;
+const MARGIN = 24;
 
 export function TimelineList({ timeline, event, finished, link }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
@@ -30,13 +33,13 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
   const [following, setFollowing] = useState(!finished && !event);
   const streamed = timeline.events;
   useEffect(() => {
-    if (following && !finished) scrollTo({ top: document.documentElement.scrollHeight });
+    if (following && !finished) scrollTo({ top: scrollY + below(list.current) });
   }, [streamed, following, finished]);
   useEffect(() => {
     // Scrolling up stops following.
     let before = scrollY;
     const scrolled = () => {
-      const end = document.documentElement.scrollHeight - innerHeight - scrollY < NEAR;
+      const end = below(list.current) < NEAR;
       if (scrollY < before - 4 && !end) setFollowing(false);
       before = scrollY;
     };
@@ -61,8 +64,8 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
   return (
     <>
       <div className="timeline-bar">
-        <h2>Timeline</h2>
-        <span className="hint">{timeline.order.length} events</span>
+        <h2>{SECTIONS.timeline}</h2>
+        <span className="hint">{counted(timeline.order.length, "events")}</span>
         <span className="spring" />
         <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />
         {!finished && (
@@ -90,14 +93,19 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
   );
 }
 
+/** Returns how far the end of the timeline is below the window, in pixels. Other sections may follow in narrow windows. */
+function below(list: HTMLElement | null): number {
+  return list ? list.getBoundingClientRect().bottom + MARGIN - innerHeight : 0;
+}
+
 function StageHead({ row, onAgent }: { row: Row & { kind: "stage" }; onAgent: (execution: string | null) => void }) {
   return (
     <div className="stage-row" id={`stage-${row.stage}`}>
       <h3>{row.name}</h3>
-      {row.state && <Badge state={row.state} />}
+      {row.state && <Badge state={row.state} of="step" />}
       {row.agents.length > 1 && (
         <div className="tabs" role="group" aria-label={`Agents of ${row.name}`}>
-          <button type="button" aria-pressed={row.chosen === null} onClick={() => onAgent(null)}>all</button>
+          <button type="button" aria-pressed={row.chosen === null} onClick={() => onAgent(null)}>{ACTIONS.allAgents}</button>
           {row.agents.map((agent) => (
             <button type="button" key={agent.execution} aria-pressed={row.chosen === agent.execution} onClick={() => onAgent(agent.execution)}>
               {agent.name}

@@ -2,12 +2,13 @@
 import { useEffect, useMemo, useState } from "react";
 import { get, pathOf, Refused } from "../api/client";
 import type { Message, ModelCall, ModelCallDetails, ToolCall, ToolCallDetails, Trace } from "../api/types";
-import { cost, count, duration, phase, pretty, words } from "../logic/format";
+import { cost, count, counted, duration, pretty, step, words } from "../logic/format";
 import { investigationLink, traceLink } from "../logic/route";
 import { bars, type Bar } from "../logic/waterfall";
 import { go, useGet, useTitle } from "../parts/context";
 import { Markdown } from "../parts/Markdown";
 import { Badge, Empty, Problem, Section } from "../parts/parts";
+import { EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
 
 type Props = { namespace: string; name: string; call: string | null };
 
@@ -19,17 +20,17 @@ export default function TracePage({ namespace, name, call }: Props) {
   return (
     <div className="view wide">
       <div className="title-row">
-        <h1>Trace</h1>
+        <h1>{VIEWS.trace}</h1>
         <a href={investigationLink(namespace, name)}>{namespace}/{name}</a>
       </div>
-      {error && <Problem error={error} title={error.status === 403 ? "The trace requires a separate permission (role tarsy-tracer)." : ""} />}
+      {error && <Problem error={error} title={error.status === 403 ? PROBLEMS.traceForbidden : ""} />}
       {rows && (
         <div className="columns trace">
           <div className="waterfall">
-            {rows.length === 0 && <Empty>No calls yet.</Empty>}
+            {rows.length === 0 && <Empty>{EMPTY.noCalls}</Empty>}
             {rows.map((stage) => (
               <section key={stage.id} aria-label={`Stage ${stage.name}`}>
-                <h2>{stage.name} <Badge state={stage.state} /></h2>
+                <h2>{stage.name} <Badge state={stage.state} of="step" /></h2>
                 {stage.agents.map((agent) => (
                   <div key={agent.id} className="agent-trace">
                     <h3>{agent.name} <span className="hint">{agent.about}</span></h3>
@@ -44,10 +45,10 @@ export default function TracePage({ namespace, name, call }: Props) {
                 ))}
               </section>
             ))}
-            {more && <p className="hint">Loading more …</p>}
+            {more && <p className="hint">{EMPTY.loading}</p>}
           </div>
           <div className="side-detail">
-            {chosen ? <Detail key={chosen.id} namespace={namespace} name={name} bar={chosen} /> : rows.length > 0 && <Empty>Select a call to see its details.</Empty>}
+            {chosen ? <Detail key={chosen.id} namespace={namespace} name={name} bar={chosen} /> : rows.length > 0 && <Empty>{EMPTY.selectCall}</Empty>}
           </div>
         </div>
       )}
@@ -101,7 +102,7 @@ function BarRow({ bar, chosen, onChoose }: { bar: Bar; chosen: boolean; onChoose
           <rect x={`${bar.left}%`} width={`${Math.max(bar.width, 0.4)}%`} height="10" rx="2" />
         </svg>
       </span>
-      <span className="bar-time">{bar.milliseconds === null ? phase(bar.state) : duration(bar.milliseconds)}</span>
+      <span className="bar-time">{bar.milliseconds === null ? step(bar.state) : duration(bar.milliseconds)}</span>
     </button>
   );
 }
@@ -116,16 +117,16 @@ function ModelDetail({ path }: { path: string }) {
   if (error) return <Problem error={error} />;
   if (!call) return <div aria-busy="true" />;
   return (
-    <Section title={`Model call ${call.number + 1}: ${words(call.kind)}`} side={<Badge state={call.state} />}>
+    <Section title={`Model call ${call.number + 1}: ${words(call.kind)}`} side={<Badge state={call.state} of="step" />}>
       <Facts call={call} />
       {call.failure && <Problem error={new Error(call.failure.message)} title={call.failure.reason} />}
-      <h3>Sent</h3>
+      <h3>{SECTIONS.sent}</h3>
       {call.messages.map((message, place) => (
         <Said key={place} message={message} open={message.role !== "system" && place >= call.messages.length - 2} />
       ))}
       {call.tools.length > 0 && (
         <details>
-          <summary>{call.tools.length} tools offered</summary>
+          <summary>{counted(call.tools.length, "toolsOffered")}</summary>
           <ul className="offered">
             {call.tools.map((tool) => (
               <li key={tool.name}><code>{tool.name}</code> {tool.description}</li>
@@ -133,17 +134,17 @@ function ModelDetail({ path }: { path: string }) {
           </ul>
         </details>
       )}
-      <h3>Response</h3>
+      <h3>{SECTIONS.response}</h3>
       {call.thinking && (
         <details>
-          <summary>thinking</summary>
+          <summary>{SECTIONS.thinking}</summary>
           <Markdown text={call.thinking} />
         </details>
       )}
-      {call.answer ? <Said message={call.answer} open /> : <p className="hint">No response.</p>}
+      {call.answer ? <Said message={call.answer} open /> : <p className="hint">{EMPTY.noResponse}</p>}
       {Object.keys(call.metadata).length > 0 && (
         <details>
-          <summary>metadata</summary>
+          <summary>{SECTIONS.metadata}</summary>
           <pre tabIndex={0}>{JSON.stringify(call.metadata, null, 2)}</pre>
         </details>
       )}
@@ -183,12 +184,12 @@ function ToolDetail({ path }: { path: string }) {
   if (error) return <Problem error={error} />;
   if (!call) return <div aria-busy="true" />;
   return (
-    <Section title={`${call.server}.${call.tool}`} side={<Badge state={call.state} />}>
+    <Section title={`${call.server}.${call.tool}`} side={<Badge state={call.state} of="step" />}>
       <ToolFacts call={call} />
-      <h3>Arguments</h3>
-      <pre tabIndex={0}>{pretty(call.arguments) || "none"}</pre>
-      <h3>Result</h3>
-      {call.result === null ? <p className="hint">No result.</p> : <pre tabIndex={0}>{pretty(call.result)}</pre>}
+      <h3>{SECTIONS.arguments}</h3>
+      <pre tabIndex={0}>{pretty(call.arguments) || EMPTY.noArguments}</pre>
+      <h3>{SECTIONS.result}</h3>
+      {call.result === null ? <p className="hint">{EMPTY.noResult}</p> : <pre tabIndex={0}>{pretty(call.result)}</pre>}
     </Section>
   );
 }

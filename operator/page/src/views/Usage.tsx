@@ -3,12 +3,13 @@ import type { Usage } from "../api/types";
 import { cost, count } from "../logic/format";
 import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
+import { COLUMNS, EMPTY, GROUPS, OPTIONS, SECTIONS, VIEWS } from "../words";
 
-const BY: [string, string][] = [["model", "model"], ["provider", "provider"], ["chain", "chain"], ["alertType", "alert type"], ["namespace", "namespace"]];
+const BY = Object.entries(GROUPS);
 const DAYS = [1, 7, 30, 90, 365];
 
 export default function UsagePage({ by, days }: { by: string; days: number }) {
-  useTitle("Usage");
+  useTitle(VIEWS.usage);
   const namespace = scope(useWorld());
   const group = BY.some(([name]) => name === by) ? by : "model";
   const daily = useGet<Usage>("/usage", { by: "day", days, namespace, limit: 366 });
@@ -21,26 +22,26 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
   return (
     <div className="view wide">
       <div className="title-row">
-        <h1>Usage</h1>
+        <h1>{VIEWS.usage}</h1>
         <span className="spring" />
         <select aria-label="Period" value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
           {(DAYS.includes(days) ? DAYS : [...DAYS, days]).map((one) => (
-            <option key={one} value={one}>{one === 1 ? "last day" : `last ${one} days`}</option>
+            <option key={one} value={one}>{one === 1 ? OPTIONS.lastDay : `Last ${one} days`}</option>
           ))}
         </select>
       </div>
       {(daily.error ?? grouped.error) && <Problem error={(daily.error ?? grouped.error) as Error} />}
       {total && (
         <dl className="figures large">
-          <div><dt>Cost</dt><dd>{cost({ costUSD: total.costUSD, costComplete: total.callsOfUnknownCost === 0 })}</dd></div>
-          <div><dt>Tokens</dt><dd>{count(total.inputTokens + total.outputTokens)}</dd></div>
-          <div><dt>Model calls</dt><dd>{count(total.calls)}</dd></div>
-          <div><dt>Interrupted</dt><dd>{total.interrupted}</dd></div>
+          <div><dt>{COLUMNS.cost}</dt><dd>{cost({ costUSD: total.costUSD, costComplete: total.callsOfUnknownCost === 0 })}</dd></div>
+          <div><dt>{COLUMNS.tokens}</dt><dd>{count(total.inputTokens + total.outputTokens)}</dd></div>
+          <div><dt>{COLUMNS.modelCalls}</dt><dd>{count(total.calls)}</dd></div>
+          <div><dt>{COLUMNS.interrupted}</dt><dd>{total.interrupted}</dd></div>
         </dl>
       )}
-      <Section title="By day">{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>No usage in this period.</Empty>)}</Section>
+      <Section title={SECTIONS.usageByDay}>{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>{EMPTY.noUsage}</Empty>)}</Section>
       <Section
-        title="By group"
+        title={SECTIONS.usageByGroup}
         side={
           <select aria-label="Group by" value={group} onChange={(event) => to({ by: event.target.value })}>
             {BY.map(([name, words]) => (
@@ -86,14 +87,14 @@ function Chart({ usage }: { usage: Usage }) {
 }
 
 function UsageTable({ usage }: { usage: Usage }) {
-  if (usage.items.length === 0) return <Empty>No usage in this period.</Empty>;
+  if (usage.items.length === 0) return <Empty>{EMPTY.noUsage}</Empty>;
   return (
     <div className="scroll" tabIndex={0} role="region" aria-label="Usage">
       <table>
         <thead>
           <tr>
-            <th scope="col">Name</th>
-            {["Investigations", "Calls", "Input", "Cached", "Output", "Cost"].map((name) => (
+            <th scope="col">{COLUMNS.name}</th>
+            {[COLUMNS.investigations, COLUMNS.modelCalls, COLUMNS.input, COLUMNS.cached, COLUMNS.output, COLUMNS.cost].map((name) => (
               <th scope="col" key={name} className="number">{name}</th>
             ))}
           </tr>

@@ -21,6 +21,7 @@ from tarsy.app.settings.topic import SettingsTopic
 from tarsy.app.settings.work_topics import (
     DatabaseSettings,
     ExecutionSettings,
+    HistorySettings,
     KubernetesSettings,
     McpSettings,
     OutboundSettings,
@@ -48,6 +49,7 @@ class OperatorSettings(ProcessSettings):
     """Topics of `tarsy run`."""
 
     controller: ReconcileSettings = ReconcileSettings()
+    history: HistorySettings = HistorySettings()
     http: HttpApiSettings = HttpApiSettings()
     record_api: RecordApiSettings = RecordApiSettings()
     web_ui: WebUiSettings = WebUiSettings()

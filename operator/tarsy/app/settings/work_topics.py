@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, Field, Strict, ValidationInfo
 
-from tarsy.app.durations import seconds_or_forever
-from tarsy.app.settings.topic import Flag, Names, SettingsTopic
+from tarsy.app.durations import seconds_of, seconds_or_forever
+from tarsy.app.settings.topic import FilePath, Flag, Names, SettingsTopic
 from tarsy.plan.destinations import Destinations, domain_of
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.runtime.settings import WorkerSettings
@@ -220,3 +220,46 @@ class ReconcileSettings(SettingsTopic):
     def retention_seconds(self) -> float | None:
         """The retention in seconds; None: for ever."""
         return seconds_or_forever(self.retention)
+
+
+def _duration(value: str) -> str:
+    seconds_of(value)
+    return value
+
+
+class HistorySettings(SettingsTopic):
+    """The history of objects, in namespaces with the label tarsy.dev/history."""
+
+    key_file: Annotated[
+        FilePath | None, Flag("--history-key-file", environment="TARSY_HISTORY_KEY_FILE", metavar="FILE")
+    ] = Field(
+        None,
+        description="File with the key of the digests that stand for values: at least 32 bytes. Without it, or while "
+        "the file does not exist, no history is recorded. Read at the start.",
+    )
+    retention: Annotated[
+        str, AfterValidator(_duration), Flag("--history-retention", environment="TARSY_HISTORY_RETENTION")
+    ] = Field(
+        "14d",
+        description="Time after which recorded changes are deleted: a number with s, m, h, d or w.",
+    )
+    namespace_mebibytes: Annotated[int, Flag("--history-namespace-mebibytes")] = Field(
+        1024,
+        ge=1,
+        description="Maximum size of the history of one namespace, in MiB; the oldest changes are deleted first.",
+    )
+
+    @property
+    def retention_seconds(self) -> float:
+        """The retention in seconds."""
+        return seconds_of(self.retention)
+
+    def key(self) -> bytes | None:
+        """Reads the key; None: there is none.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        if self.key_file is None or not self.key_file.exists():
+            return None
+        return self.key_file.read_bytes().strip()

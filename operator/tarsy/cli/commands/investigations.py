@@ -116,6 +116,23 @@ def trace(
 
 
 @with_connection
+def compare(
+    connection: "ConnectionOptions",
+    first: Name,
+    second: Annotated[str, typer.Argument(help="Name of the other investigation.", callback=object_name)],
+    output: OutputOption = "text",
+) -> None:
+    """Print two investigations side by side: outcome, finding, cost, and the first tool calls that differ."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.compare import compare_runs
+
+        return await compare_runs(client, client.namespace, first, second, output)
+
+    run_with_client(connection, work)
+
+
+@with_connection
 def why(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
     """Print the finding of an investigation and the evidence of each claim."""
 

@@ -24,17 +24,19 @@ _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 0)
 
 @dataclass(frozen=True, slots=True)
 class StageConclusion:
-    """What a finished stage concluded."""
+    """What a finished stage concluded; `evidence` is told instead where no model concluded, its fences in it."""
 
     stage: str
     text: str
+    evidence: str | None = None
 
 
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:
     """The conclusions of earlier stages, oldest first; empty for the first stage."""
     told = [c for c in conclusions if c.text.strip()]
     return "\n\n".join(
-        f"### Stage: {inline(c.stage)}\n\n{fence('STAGE_CONCLUSION', readable_text(c.text))}" for c in told
+        f"### Stage: {inline(c.stage)}\n\n{c.evidence or fence('STAGE_CONCLUSION', readable_text(c.text))}"
+        for c in told
     )
 
 

@@ -9,6 +9,7 @@ from tarsy.evidence.fields import Object, mapping, mappings, moment, one_line, s
 from tarsy.evidence.onset import clock_skew
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
 
+_CORDON, _TAINTS = "spec.unschedulable", "spec.taints"
 _GOOD = {"Ready": "True"}
 """Status of a healthy condition, where that is not False."""
 
@@ -18,13 +19,20 @@ def node_changes(snapshot: Snapshot) -> Iterator[Change]:
     for key, node in snapshot.items("Node"):
         yield from _conditions(key, node, clock_skew(snapshot, key.name))
         yield from _taints(key, node)
-        if mapping(node, "spec").get("unschedulable") is True:
-            for write in writes(node):
-                if "spec.unschedulable" in write.fields:
-                    yield Change(write.at, ChangeType.NODE, key, "cordoned", write.manager, ("spec.unschedulable",))
+        yield from _by_people(key, node)
         created = moment(node, "metadata", "creationTimestamp")
         if created is not None:
             yield Change(created, ChangeType.NODE, key, "joined the cluster")
+
+
+def _by_people(key: ObjectKey, node: Object) -> Iterator[Change]:
+    """Yields cordons, and taints without a time, which `kubectl taint` and other clients set."""
+    dated = any(moment(one, "timeAdded") for one in mappings(node, "spec", "taints"))
+    for write in writes(node):
+        if mapping(node, "spec").get("unschedulable") is True and _CORDON in write.fields:
+            yield Change(write.at, ChangeType.NODE, key, "cordoned", write.manager, (_CORDON,))
+        elif _TAINTS in write.fields and not dated and not write.created:
+            yield Change(write.at, ChangeType.NODE, key, f"changed: {_TAINTS}", write.manager, (_TAINTS,))
 
 
 def _conditions(key: ObjectKey, node: Object, skew: timedelta) -> Iterator[Change]:
@@ -44,4 +52,4 @@ def _taints(key: ObjectKey, node: Object) -> Iterator[Change]:
         at = moment(one, "timeAdded")
         if at is not None:
             name, effect = string(one, "key"), string(one, "effect")
-            yield Change(at, ChangeType.NODE, key, f"tainted with {name}:{effect}", fields=("spec.taints",))
+            yield Change(at, ChangeType.NODE, key, f"tainted with {name}:{effect}", fields=(_TAINTS,))

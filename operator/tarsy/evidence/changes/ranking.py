@@ -3,17 +3,20 @@
 score = reach x time x type x effect x signal. Reach comes from the topology (the target itself 1.0, a ConfigMap that it
 mounts 0.9, another object of its namespace 0.1). Time halves the score every hour before the onset. Type is the weight
 of `TYPE_WEIGHTS`: rollouts and configuration cause more incidents than restarts, which are mostly their consequence. A
-change that pods of the target followed with a restart counts more, and so does one of an object that a rule's signal
-names as the reason. What comes after the onset is a consequence; within the skew of the clocks the order is unknown.
+change that pods of the target followed with a restart counts more. So does one that a rule's signal explains: of an
+object that the signal names as the reason, or of a field that the rule is about (a lowered limit under a container that
+ran out of memory). Such a change may wait for its effect (for load, for the next start of a pod), so its score halves
+every four hours only. What comes after the onset is a consequence; within the skew of the clocks the order is unknown.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tarsy.evidence.changes.change import Change, ChangeType
+from tarsy.evidence.changes.explained import NOTHING, Explained
 from tarsy.evidence.onset import Onset
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.topology import NAMESPACE_REACH, Reach
@@ -26,6 +29,9 @@ LONGEST_WINDOW = timedelta(days=366)
 
 HALF_LIFE = timedelta(hours=1)
 """Time before the onset in which a score halves."""
+
+HALF_LIFE_EXPLAINED = timedelta(hours=4)
+"""The same for a change that a signal explains."""
 
 EFFECT = timedelta(minutes=10)
 """A container that ends this soon after a change is taken for its effect."""
@@ -71,7 +77,7 @@ def rank(
     scope: Mapping[ObjectKey, Reach],
     namespace: str,
     *,
-    named: Collection[ObjectKey] = (),
+    because: Explained = NOTHING,
     window: timedelta = WINDOW_BEFORE,
 ) -> Sequence[RankedChange]:
     """Returns the changes that may have to do with an alert: candidates by score, then unordered, then consequences.
@@ -81,7 +87,7 @@ def rank(
         onset: when the target began to fail.
         scope: the objects that can affect the target, with their reach.
         namespace: of the target; its other objects have a small reach.
-        named: objects outside of the target that signals of rules name as the reason.
+        because: which changes signals of rules explain.
         window: how long before the onset a change counts.
     """
     ends = sorted(one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope)
@@ -95,9 +101,7 @@ def rank(
         if onset.at - change.at > window:
             continue
         order = _order(change, onset)
-        score = 0.0 if order is Order.CONSEQUENCE else _score(change, onset, reach, ends)
-        if change.object in named:
-            score *= SIGNAL_WEIGHT
+        score = 0.0 if order is Order.CONSEQUENCE else _score(change, onset, reach, ends, because.has(change))
         found.append(RankedChange(change, order, round(score, 4), reach))
     places = {order: place for place, order in enumerate(Order)}
     return sorted(found, key=lambda one: (places[one.order], -one.score, one.change.at, one.change.object))
@@ -109,9 +113,10 @@ def _order(change: Change, onset: Onset) -> Order:
     return Order.CANDIDATE if change.at < onset.at else Order.CONSEQUENCE
 
 
-def _score(change: Change, onset: Onset, reach: Reach, ends: Sequence[datetime]) -> float:
+def _score(change: Change, onset: Onset, reach: Reach, ends: Sequence[datetime], is_explained: bool) -> float:
     before = max(timedelta(0), onset.at - change.at)
-    time: float = 0.5 ** (before / HALF_LIFE)
+    time: float = 0.5 ** (before / (HALF_LIFE_EXPLAINED if is_explained else HALF_LIFE))
     first = bisect_left(ends, change.at)
     felt = change.type is not ChangeType.RESTART and first < len(ends) and ends[first] - change.at <= EFFECT
-    return reach.weight * time * TYPE_WEIGHTS[change.type] * (EFFECT_WEIGHT if felt else 1.0)
+    effect = EFFECT_WEIGHT if felt else 1.0
+    return reach.weight * time * TYPE_WEIGHTS[change.type] * effect * (SIGNAL_WEIGHT if is_explained else 1.0)

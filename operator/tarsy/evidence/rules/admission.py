@@ -6,11 +6,24 @@ from functools import partial
 
 from tarsy.evidence.fields import Object, integer, one_line, string
 from tarsy.evidence.rules.facts import Facts
-from tarsy.evidence.rules.signal import Rule, Signal
+from tarsy.evidence.rules.signal import Certainty, Rule, Signal, rule
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.workloads import condition
 
 _CREATORS = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+
+
+_WORDS = {
+    "quota-exceeded": r"(?:exceeded|failed) quota: ([\w.-]+)",
+    "limit-range-refuses": r"(?:maximum|minimum) [\w.-]+ usage per (?:Container|Pod)|limit to request ratio",
+    "pod-security-refuses": r"violates PodSecurity",
+    "webhook-refuses": r"admission webhook \"[^\"]+\" denied|ValidatingAdmissionPolicy '[^']+' .*denied",
+    "webhook-unavailable": r"failed calling webhook|failed to call webhook",
+    "service-account-missing": r"serviceaccount \"[^\"]+\" not found",
+}
+"""Patterns of the API server's words by rule, of any case."""
+
+_KNOWN = re.compile("|".join((*_WORDS.values(), r"forbidden: User \"")), re.IGNORECASE)
 
 
 def _lacks_pods(kind: str, obj: Object) -> bool:
@@ -27,7 +40,7 @@ def _lacks_pods(kind: str, obj: Object) -> bool:
     return (there or 0) < (1 if wanted is None else wanted)
 
 
-def _failures(facts: Facts) -> Iterator[tuple[ObjectKey, str]]:
+def creation_failures(facts: Facts) -> Iterator[tuple[ObjectKey, str]]:
     """Yields controllers that lack pods, with the words of the API server."""
     for kind in _CREATORS:
         for key, obj in facts.snapshot.items(kind):
@@ -50,7 +63,7 @@ def _refused(facts: Facts, found: re.Pattern[str], text: str, limits: str) -> It
         limits: kind of the objects that refuse; a group of the pattern may have the name, else all of the namespace.
     """
     told = set()
-    for key, message in _failures(facts):
+    for key, message in creation_failures(facts):
         if (words := found.search(message)) is not None and key not in told:
             told.add(key)
             named = words[1] if found.groups and words[1] else None
@@ -59,56 +72,61 @@ def _refused(facts: Facts, found: re.Pattern[str], text: str, limits: str) -> It
             yield Signal(objects, f"Pods of {key} are not created: {text}.", message)
 
 
-def _refusal(name: str, about: str, pattern: str, text: str, limits: str = "") -> Rule:
-    """Makes a rule of the API server's words.
+@rule("pods-not-created", "The API server does not create the pods of a controller, for a reason of its own")
+def not_created(facts: Facts) -> Iterator[Signal]:
+    """Finds controllers that are refused with words that no other rule knows."""
+    told = set()
+    for key, message in creation_failures(facts):
+        if key not in told and not _KNOWN.search(message):
+            told.add(key)
+            yield Signal((facts.workload(key), key), f"Pods of {key} are not created.", message, Certainty.LIKELY)
+
+
+def _refusal(name: str, about: str, text: str, limits: str = "") -> Rule:
+    """Makes a rule of the API server's words in `_WORDS`.
 
     Args:
         name: of the rule.
         about: the fault, in words.
-        pattern: of the API server's words, of any case.
         text: why the pods are not created.
         limits: kind of the objects that refuse; empty: none that can be read.
     """
-    return Rule(name, about, partial(_refused, found=re.compile(pattern, re.IGNORECASE), text=text, limits=limits))
+    found = re.compile(_WORDS[name], re.IGNORECASE)
+    return Rule(name, about, partial(_refused, found=found, text=text, limits=limits))
 
 
 RULES = (
     _refusal(
         "quota-exceeded",
         "A ResourceQuota is used up",
-        r"(?:exceeded|failed) quota: ([\w.-]+)",
         "a ResourceQuota of the namespace is used up, or asks for requests and limits",
         "ResourceQuota",
     ),
     _refusal(
         "limit-range-refuses",
         "A LimitRange does not allow the resources of the pod",
-        r"(?:maximum|minimum) [\w.-]+ usage per (?:Container|Pod)|limit to request ratio",
         "a LimitRange of the namespace does not allow its resources",
         "LimitRange",
     ),
     _refusal(
         "pod-security-refuses",
         "Pod Security admission refuses the pod",
-        r"violates PodSecurity",
         "the Pod Security level of the namespace refuses them",
     ),
     _refusal(
         "webhook-refuses",
         "An admission webhook or policy refuses the pod",
-        r"admission webhook \"[^\"]+\" denied|ValidatingAdmissionPolicy '[^']+' .*denied",
         "an admission webhook or policy refuses them",
     ),
     _refusal(
         "webhook-unavailable",
         "An admission webhook does not answer",
-        r"failed calling webhook|failed to call webhook",
         "an admission webhook does not answer",
     ),
     _refusal(
         "service-account-missing",
         "The ServiceAccount of the pod does not exist",
-        r"serviceaccount \"[^\"]+\" not found",
         "their ServiceAccount does not exist",
     ),
+    not_created,
 )

@@ -21,7 +21,6 @@ _RUN_ERRORS = ("RunContainerError", "CreateContainerError", "StartError", "Conta
 _NO_COMMAND = re.compile(
     r"executable file not found|no such file or directory|not found in \$PATH|stat .*: no such", re.I
 )
-_NO_PERMISSION = re.compile(r"permission denied|operation not permitted", re.IGNORECASE)
 _ROOT = re.compile(r"runAsNonRoot|non-numeric user|will run as root", re.IGNORECASE)
 _PROBES = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup": "startupProbe"}
 
@@ -29,7 +28,7 @@ _PROBES = {"Liveness": "livenessProbe", "Readiness": "readinessProbe", "Startup"
 @rule("container-config-missing", "A ConfigMap or Secret, or a key of it, that a container reads does not exist")
 def config_missing(facts: Facts) -> Iterator[Signal]:
     """Finds containers that wait for a ConfigMap or Secret."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         if state.waiting == _CONFIG_ERROR and _MISSING.search(state.message):
             text = f"Container {state.name} of {key} cannot be created: {state.message}."
             yield Signal((key,), text, state.message)
@@ -49,23 +48,23 @@ def config_absent(facts: Facts) -> Iterator[Signal]:
                     yield Signal((key, target), text, f"configMap name: {used.name}")
 
 
-@rule("container-runs-as-root", "The pod must not run as root and its image does")
+@rule("container-runs-as-root", "The pod must not run as root and its image does", "securityContext", "image")
 def runs_as_root(facts: Facts) -> Iterator[Signal]:
     """Finds containers that runAsNonRoot refuses."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         if state.waiting == _CONFIG_ERROR and _ROOT.search(state.message):
             yield Signal((key,), f"Container {state.name} of {key} is refused: runAsNonRoot.", state.message)
 
 
 def _run_failures(facts: Facts) -> Iterator[tuple[ObjectKey, ContainerState, str]]:
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         message = string(state.ended, "message") or state.message
         reasons = (state.waiting, string(state.ended, "reason"))
         if any(one in _RUN_ERRORS for one in reasons) and message:
             yield key, state, one_line(message)
 
 
-@rule("container-command-not-found", "The command of a container is not in its image")
+@rule("container-command-not-found", "The command of a container is not in its image", "command", "args", "image")
 def command_not_found(facts: Facts) -> Iterator[Signal]:
     """Finds containers whose command does not exist."""
     for key, state, message in _run_failures(facts):
@@ -73,7 +72,7 @@ def command_not_found(facts: Facts) -> Iterator[Signal]:
             yield Signal((key,), f"The command of container {state.name} of {key} is not in its image.", message)
 
 
-@rule("container-out-of-memory", "A container used more memory than its limit and was killed")
+@rule("container-out-of-memory", "A container used more memory than its limit and was killed", "resources")
 def out_of_memory(facts: Facts) -> Iterator[Signal]:
     """Finds containers that the kernel killed for their memory."""
     for key, pod in facts.pods:
@@ -87,7 +86,7 @@ def out_of_memory(facts: Facts) -> Iterator[Signal]:
 @rule("container-crash-loop", "A container ends with an error again and again")
 def crash_loop(facts: Facts) -> Iterator[Signal]:
     """Finds containers that end with an exit code, which says that they fail but not why."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         code, reason = integer(state.ended, "exitCode"), string(state.ended, "reason")
         if state.waiting != "CrashLoopBackOff" or state.init or reason in ("OOMKilled", *_RUN_ERRORS):
             continue
@@ -101,7 +100,7 @@ def crash_loop(facts: Facts) -> Iterator[Signal]:
 @rule("init-container-fails", "An init container fails, so that the pod does not start")
 def init_fails(facts: Facts) -> Iterator[Signal]:
     """Finds pods that wait for a failing init container."""
-    for key, _, state in facts.failing_containers():
+    for key, _, state in facts.failing_containers:
         code = integer(state.ended, "exitCode")
         if state.init and code and state.waiting in ("CrashLoopBackOff", ""):
             text = f"Init container {state.name} of {key} ends with exit code {code}, so no other container starts."
@@ -115,7 +114,7 @@ def _probe_failures(facts: Facts, kind: str) -> Iterator[tuple[ObjectKey, Object
             yield key, pod, message
 
 
-@rule("probe-liveness-fails", "A liveness probe fails, so the kubelet restarts the container")
+@rule("probe-liveness-fails", "A liveness probe fails, so the kubelet restarts the container", "livenessProbe")
 def liveness_fails(facts: Facts) -> Iterator[Signal]:
     """Finds containers that are restarted because of their liveness probe."""
     for key, pod, message in _probe_failures(facts, "Liveness"):
@@ -131,19 +130,19 @@ def _unready(facts: Facts, kind: str) -> Iterator[Signal]:
             yield Signal((key,), f"The {kind.lower()} probe of {key} fails.", message, Certainty.LIKELY)
 
 
-@rule("probe-readiness-fails", "A readiness probe fails, so the pod gets no requests")
+@rule("probe-readiness-fails", "A readiness probe fails, so the pod gets no requests", "readinessProbe")
 def readiness_fails(facts: Facts) -> Iterator[Signal]:
     """Finds running pods that are not ready because of their readiness probe."""
     return _unready(facts, "Readiness")
 
 
-@rule("probe-startup-fails", "A startup probe fails, so the container is restarted before it is ready")
+@rule("probe-startup-fails", "A startup probe fails, so the container is restarted before it is ready", "startupProbe")
 def startup_fails(facts: Facts) -> Iterator[Signal]:
     """Finds pods whose startup probe fails."""
     return _unready(facts, "Startup")
 
 
-@rule("probe-port-unknown", "A probe names a port that its container does not declare")
+@rule("probe-port-unknown", "A probe names a port that its container does not declare", *_PROBES.values(), "ports")
 def probe_port(facts: Facts) -> Iterator[Signal]:
     """Finds probes of a port that no container of the pod declares."""
     for key, pod in facts.unready_pods:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from tarsy.evidence.edges import Relation
 from tarsy.evidence.events import event_message, recent_events
 from tarsy.evidence.fields import Object, mappings, string
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
-from tarsy.evidence.topology import Relation, Topology
+from tarsy.evidence.topology import Topology
 from tarsy.evidence.workloads import ContainerState, container_states, is_over, is_ready
 
 
@@ -35,12 +36,15 @@ class Facts:
         """The pods of `pods` that have no node."""
         return [(key, pod) for key, pod in self.pods if not string(pod, "spec", "nodeName")]
 
-    def failing_containers(self) -> Iterator[tuple[ObjectKey, Object, ContainerState]]:
-        """Yields the containers of unready pods that wait, or that ended."""
-        for key, pod in self.unready_pods:
-            for state in container_states(pod):
-                if not state.ready and (state.waiting or state.ended):
-                    yield key, pod, state
+    @cached_property
+    def failing_containers(self) -> Sequence[tuple[ObjectKey, Object, ContainerState]]:
+        """The containers of unready pods that wait, or that ended."""
+        return [
+            (key, pod, state)
+            for key, pod in self.unready_pods
+            for state in container_states(pod)
+            if not state.ready and (state.waiting or state.ended)
+        ]
 
     def messages(self, key: ObjectKey, *reasons: str) -> Iterator[str]:
         """Yields the messages of recent Events of an object with one of these reasons, the latest first."""

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from tarsy.evidence.fields import Object, one_line, string
 from tarsy.evidence.rules.facts import Facts
-from tarsy.evidence.rules.signal import Certainty, Signal, rule
+from tarsy.evidence.rules.signal import Certainty, Rule, Signal, rule
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.workloads import ContainerState, containers
 
 _PULL = ("ImagePullBackOff", "ErrImagePull")
+_FIELDS = ("image", "imagePullSecrets", "imagePullPolicy")
 _ABSENT = re.compile(r"not found|manifest unknown|does not exist|name unknown|no such image", re.IGNORECASE)
 _DENIED = re.compile(
     r"unauthorized|authentication required|access denied|denied: |no basic auth|insufficient_scope|\b40[13]\b"
@@ -30,7 +32,7 @@ def _pulls(facts: Facts) -> Iterator[tuple[ObjectKey, str, str, list[str]]]:
 
     While the kubelet waits for its next try, only the Events of the pod say why.
     """
-    for key, pod, state in facts.failing_containers():
+    for key, pod, state in facts.failing_containers:
         if state.waiting in _PULL:
             texts = [one_line(state.message), *facts.messages(key, "Failed")]
             yield key, state.name, _image(pod, state), [text for text in texts if text]
@@ -40,46 +42,33 @@ def _image(pod: Object, state: ContainerState) -> str:
     return next((string(one, "image") for one in containers(pod) if one.get("name") == state.name), "")
 
 
-def _told(facts: Facts, pattern: re.Pattern[str], without: tuple[re.Pattern[str], ...], text: str) -> Iterator[Signal]:
+def _not_pulled(
+    facts: Facts, found: re.Pattern[str], without: tuple[re.Pattern[str], ...], text: str
+) -> Iterator[Signal]:
+    """Yields a signal for each image that was not pulled, with words that match `found` and none of `without`."""
     for key, container, image, messages in _pulls(facts):
-        fitting = (one for one in messages if pattern.search(one) and not any(w.search(one) for w in without))
+        fitting = (one for one in messages if found.search(one) and not any(w.search(one) for w in without))
         if message := next(fitting, ""):
             yield Signal((key,), f"Container {container} of {key} waits for image {image}: {text}.", message)
 
 
-@rule("image-not-found", "The registry has no such image or tag")
-def not_found(facts: Facts) -> Iterator[Signal]:
-    """Finds images that their registry does not have."""
-    yield from _told(facts, _ABSENT, (_DENIED, _RATE, _FORMAT), "the registry has no such image or tag")
+def _pull(name: str, about: str, found: re.Pattern[str], without: tuple[re.Pattern[str], ...], text: str) -> Rule:
+    """Makes a rule of the words of the kubelet and the registry.
+
+    Args:
+        name: of the rule.
+        about: the fault, in words.
+        found: pattern of the words.
+        without: patterns of the words of other faults, which these words also fit.
+        text: why the image was not pulled.
+    """
+    return Rule(name, about, partial(_not_pulled, found=found, without=without, text=text), _FIELDS)
 
 
-@rule("image-pull-denied", "The registry refuses the credentials of the pod, or the image is private")
-def denied(facts: Facts) -> Iterator[Signal]:
-    """Finds images that the registry refuses to give."""
-    yield from _told(
-        facts,
-        _DENIED,
-        (_RATE,),
-        "the registry refuses the pull (imagePullSecrets are missing or wrong, or it has no such repository)",
-    )
-
-
-@rule("image-registry-unreachable", "The registry does not answer")
-def unreachable(facts: Facts) -> Iterator[Signal]:
-    """Finds images whose registry is not reached."""
-    yield from _told(facts, _UNREACHABLE, (_ABSENT, _DENIED, _RATE), "the registry is not reached")
-
-
-@rule("image-rate-limited", "The registry limits the rate of pulls")
-def rate_limited(facts: Facts) -> Iterator[Signal]:
-    """Finds images whose registry limits the rate of pulls."""
-    yield from _told(facts, _RATE, (), "the registry limits the rate of pulls")
-
-
-@rule("image-name-invalid", "The image reference is not valid")
+@rule("image-name-invalid", "The image reference is not valid", *_FIELDS)
 def invalid_name(facts: Facts) -> Iterator[Signal]:
     """Finds image references that cannot be parsed."""
-    for key, pod, state in facts.failing_containers():
+    for key, pod, state in facts.failing_containers:
         if state.waiting == "InvalidImageName":
             text = (
                 f"Container {state.name} of {key} names the image {_image(pod, state)!r}, which is no valid reference."
@@ -87,17 +76,48 @@ def invalid_name(facts: Facts) -> Iterator[Signal]:
             yield Signal((key,), text, state.message or state.waiting)
 
 
-@rule("image-other-architecture", "The image is built for another processor architecture")
+@rule("image-other-architecture", "The image is built for another processor architecture", *_FIELDS)
 def other_architecture(facts: Facts) -> Iterator[Signal]:
     """Finds images of another architecture than their node's."""
     for key, container, image, messages in _pulls(facts):
         if message := next((one for one in messages if _FORMAT.search(one)), ""):
             yield Signal((key,), f"Image {image} of container {container} has no build for its node.", message)
-    for key, pod, state in facts.failing_containers():
+    for key, pod, state in facts.failing_containers:
         message = string(state.ended, "message") or state.message
         if _FORMAT.search(message) and state.waiting not in _PULL:
             text = f"Image {_image(pod, state)} of container {state.name} of {key} is built for another architecture."
             yield Signal((key,), text, one_line(message), Certainty.CERTAIN)
 
 
-RULES = (not_found, denied, unreachable, rate_limited, invalid_name, other_architecture)
+RULES = (
+    _pull(
+        "image-not-found",
+        "The registry has no such image or tag",
+        _ABSENT,
+        (_DENIED, _RATE, _FORMAT),
+        "the registry has no such image or tag",
+    ),
+    _pull(
+        "image-pull-denied",
+        "The registry refuses the credentials of the pod, or the image is private",
+        _DENIED,
+        (_RATE,),
+        "the registry refuses the pull (imagePullSecrets are missing or wrong, or it has no such repository)",
+    ),
+    _pull(
+        "image-registry-unreachable",
+        "The registry does not answer",
+        _UNREACHABLE,
+        (_ABSENT, _DENIED, _RATE),
+        "the registry is not reached",
+    ),
+    _pull(
+        "image-rate-limited",
+        "The registry limits the rate of pulls",
+        _RATE,
+        (),
+        "the registry limits the rate of pulls",
+    ),
+    invalid_name,
+    other_architecture,
+)

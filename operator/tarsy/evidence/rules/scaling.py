@@ -54,7 +54,7 @@ def budget_blocks(facts: Facts) -> Iterator[Signal]:
             node = string(facts.snapshot.at(edge.target), "spec", "nodeName")
             if edge.target.kind == "Pod" and node in drained:
                 text = f"{key} allows no disruption, so {edge.target} stays on cordoned Node {node}."
-                yield Signal((key, edge.target), text, "disruptionsAllowed: 0", Certainty.LIKELY)
+                yield Signal((edge.target, key), text, "disruptionsAllowed: 0", Certainty.LIKELY)
                 break
 
 

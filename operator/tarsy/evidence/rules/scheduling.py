@@ -41,7 +41,7 @@ def _share(message: str, reason: re.Pattern[str]) -> tuple[Certainty, str]:
     return Certainty.LIKELY, f" (true of {max(counted)} of {nodes[1]} nodes)"
 
 
-@rule("scheduling-taint", "Nodes have taints that the pod does not tolerate")
+@rule("scheduling-taint", "Nodes have taints that the pod does not tolerate", "tolerations", "taints")
 def taint(facts: Facts) -> Iterator[Signal]:
     """Finds pods that tolerate no taint of the nodes."""
     pattern = re.compile(r"had (?:untolerated )?taint|untolerated taint", re.IGNORECASE)
@@ -50,7 +50,7 @@ def taint(facts: Facts) -> Iterator[Signal]:
         yield replace(signal, objects=(*signal.objects, *tainted))
 
 
-def _refusal(name: str, about: str, pattern: str, text: str) -> Rule:
+def _refusal(name: str, about: str, pattern: str, text: str, *fields: str) -> Rule:
     """Makes a rule of the scheduler's words.
 
     Args:
@@ -58,8 +58,9 @@ def _refusal(name: str, about: str, pattern: str, text: str) -> Rule:
         about: the fault, in words.
         pattern: of the scheduler's words, of any case.
         text: why the pod is not scheduled.
+        fields: names of fields whose change brings the fault about.
     """
-    return Rule(name, about, partial(_refused, found=re.compile(pattern, re.IGNORECASE), text=text))
+    return Rule(name, about, partial(_refused, found=re.compile(pattern, re.IGNORECASE), text=text), fields)
 
 
 RULES = (
@@ -68,12 +69,15 @@ RULES = (
         "No node has enough free CPU, memory or other resources",
         r"Insufficient [\w./-]+|Too many pods",
         "no node has the resources that it requests",
+        "resources",
     ),
     _refusal(
         "scheduling-node-selector",
         "No node has the labels that the pod asks for",
         r"didn't match (?:Pod's )?node (?:affinity/selector|selector)|didn't match node affinity",
         "no node has the labels of its nodeSelector or node affinity",
+        "nodeSelector",
+        "affinity",
     ),
     taint,
     _refusal(
@@ -84,18 +88,22 @@ RULES = (
         "Affinity or anti-affinity between pods fits no node",
         r"pod (?:anti-)?affinity|pod affinity/anti-affinity",
         "its affinity or anti-affinity to other pods fits no node",
+        "affinity",
     ),
     _refusal(
         "scheduling-topology-spread",
         "Topology spread constraints fit no node",
         r"topology spread constraints",
         "its topologySpreadConstraints fit no node",
+        "topologySpreadConstraints",
     ),
     _refusal(
         "scheduling-host-port",
         "Host ports of the pod are taken on every node",
         r"free ports for the requested pod ports",
         "its hostPort is taken on every node",
+        "ports",
+        "hostNetwork",
     ),
     _refusal(
         "scheduling-volume-affinity",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tarsy.evidence.fields import Object, integer, labels, mapping, mappings, string, strings
+from tarsy.evidence.fields import Object, integer, labels, mapping, mappings, one_line, string, strings
 from tarsy.evidence.rules.facts import Facts
 from tarsy.evidence.rules.signal import Certainty, Signal, rule
 from tarsy.evidence.snapshot import ObjectKey, selects
@@ -150,6 +150,27 @@ def ingress_class(facts: Facts) -> Iterator[Signal]:
             yield Signal((key, target), f"{key} names {target}, which does not exist.", f"ingressClassName: {name}")
 
 
+@rule("route-refused", "A Gateway does not accept an HTTPRoute, or finds no backend for it")
+def route_refused(facts: Facts) -> Iterator[Signal]:
+    """Finds HTTPRoutes that the controller of their Gateway refuses."""
+    for key, route in facts.snapshot.items("HTTPRoute"):
+        conditions = (one for parent in mappings(route, "status", "parents") for one in mappings(parent, "conditions"))
+        bad = (c for c in conditions if c.get("type") in ("Accepted", "ResolvedRefs") and c.get("status") == "False")
+        if (one := next(bad, None)) is not None:
+            message = one_line(string(one, "message"), f"reason: {string(one, 'reason')}")
+            yield Signal((key,), f"A Gateway refuses {key}: {string(one, 'reason')}.", message)
+
+
+@rule("statefulset-service-missing", "The Service that gives the pods of a StatefulSet their names does not exist")
+def governing_service(facts: Facts) -> Iterator[Signal]:
+    """Finds StatefulSets whose Service does not exist, so that no pod finds another by its name."""
+    for key, workload in facts.snapshot.items("StatefulSet"):
+        target = ObjectKey("Service", key.namespace, string(workload, "spec", "serviceName"))
+        if target.name and facts.snapshot.complete("Service", key.namespace) and not facts.snapshot.at(target):
+            text = f"{key} names {target}, which does not exist, so its pods have no names in DNS."
+            yield Signal((key, target), text, f"serviceName: {target.name}", Certainty.LIKELY)
+
+
 @rule("network-policy-isolates", "A NetworkPolicy lets no traffic in to pods that a Service selects")
 def policy_isolates(facts: Facts) -> Iterator[Signal]:
     """Finds NetworkPolicies without any ingress rule over pods that a Service selects."""
@@ -185,5 +206,7 @@ RULES = (
     target_port,
     backend_missing,
     ingress_class,
+    route_refused,
+    governing_service,
     policy_isolates,
 )

@@ -26,6 +26,7 @@ class Signal:
         certainty: how sure it is.
         rule: name of the rule.
         count: number of objects with the same fault, as the pods of one Deployment.
+        fields: names of fields whose change brings such a fault about; empty: those of many.
     """
 
     objects: tuple[ObjectKey, ...]
@@ -34,6 +35,7 @@ class Signal:
     certainty: Certainty = Certainty.CERTAIN
     rule: str = ""
     count: int = 1
+    fields: tuple[str, ...] = ()
 
 
 Find = Callable[[Facts], Iterator[Signal]]
@@ -47,22 +49,25 @@ class Rule:
         name: stable identifier, as `image-not-found`.
         about: the fault, in words.
         find: yields the signals of a cluster's objects.
+        fields: names of fields whose change brings such a fault about; empty: those of many.
     """
 
     name: str
     about: str
     find: Find
+    fields: tuple[str, ...] = ()
 
 
-def rule(name: str, about: str) -> Callable[[Find], Rule]:
+def rule(name: str, about: str, *fields: str) -> Callable[[Find], Rule]:
     """Makes a rule of a function.
 
     Args:
         name: stable identifier.
         about: the fault, in words.
+        fields: names of fields whose change brings such a fault about.
     """
 
     def make(find: Find) -> Rule:
-        return Rule(name, about, find)
+        return Rule(name, about, find, fields)
 
     return make

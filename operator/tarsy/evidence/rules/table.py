@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tarsy.evidence.rules import (
+    access,
     admission,
     containers,
     images,
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     *containers.RULES,
     *scheduling.RULES,
     *admission.RULES,
+    *access.RULES,
     *volumes.RULES,
     *services.RULES,
     *nodes.RULES,
@@ -55,5 +57,5 @@ def find_signals(snapshot: Snapshot, topology: Topology, rules: Sequence[Rule] =
                 merged[place] = replace(before, count=before.count + 1)
                 continue
             objects = signal.objects if workload in signal.objects else (*signal.objects, workload)
-            merged[place] = replace(signal, rule=one.name, objects=objects)
+            merged[place] = replace(signal, rule=one.name, objects=objects, fields=one.fields)
     return sorted(merged.values(), key=lambda one: (one.certainty is not Certainty.CERTAIN, one.rule, one.objects))

@@ -3,7 +3,7 @@
 Decision: the author is the user that the API server authenticated. An object that names its creating user gets the
 current identity of that user. An object that names another user is refused, unless the creating user has the verb
 `attribute`: the operator has it, to create Investigations in the name of an Alert's author, and so may an administrator
-who restores a backup.
+who restores a backup. The reader of an Alert, whose rights limit what is read for it, needs the same verb.
 
 Groups are truncated to the limits of the kind, never refused: fewer groups mean fewer permissions.
 """
@@ -72,16 +72,27 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
     if request.operation != "CREATE" or not isinstance(spec, Mapping):
         return {"uid": request.uid, "allowed": True}  # an object without a spec is refused by its schema
     user, claimed = request.user_info, spec.get("author")
+    subject = Subject(user.username, user.uid, user.groups, user.extra)
+    what = ResourceAttributes(ATTRIBUTE, GROUP, request.resource.resource, namespace=request.namespace)
+    if spec.get("reader") is not None and not await may(subject, what):
+        return _refused(request, f"spec.reader: only the intake sets it; omit it ({_permission(request)})")
     if claimed is None or _name(claimed) == user.username:
         return _with(request, _author(user))
-    subject = Subject(user.username, user.uid, user.groups, user.extra)
-    if await may(subject, ResourceAttributes(ATTRIBUTE, GROUP, request.resource.resource, namespace=request.namespace)):
+    if await may(subject, what):
         return {"uid": request.uid, "allowed": True}
-    message = (
+    return _refused(
+        request,
         f"spec.author: {_name(claimed) or 'the value'} is not the creating user {user.username}; omit it, admission "
-        f"sets it (or get permission for the verb {ATTRIBUTE} on {request.resource.resource}.{GROUP} in namespace "
-        f"{request.namespace})"
+        f"sets it ({_permission(request)})",
     )
+
+
+def _permission(request: Request) -> str:
+    resource = f"{request.resource.resource}.{GROUP}"
+    return f"or get permission for the verb {ATTRIBUTE} on {resource} in namespace {request.namespace}"
+
+
+def _refused(request: Request, message: str) -> dict[str, Any]:
     status = {"code": 403, "reason": "Forbidden", "message": message}
     return {"uid": request.uid, "allowed": False, "status": status}
 

@@ -13,9 +13,9 @@ from tarsy.evidence.reading import KINDS, CannotRead, List, ReadKind
 from tarsy.http.authentication.access import AccessReviews
 from tarsy.http.authentication.identity import Caller, Permission
 from tarsy.http.errors import Unavailable
-from tarsy.http.evidence.lists import ROOM_BYTES, accepted, too_large, with_token
 from tarsy.http.route import CheckedRequest
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.lists import ROOM_BYTES, accepted, too_large, with_token
 from tarsy.kube.response_room import ResponseRoom, ResponseTooLarge
 
 OPERATOR_MAY_NOT = "TARSy itself may not list them; add the component tenant-evidence, or use the HTTP API with a token"

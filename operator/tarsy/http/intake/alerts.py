@@ -13,6 +13,7 @@ from tarsy.http.authentication.identity import Caller
 from tarsy.http.intake.bodies import Notification
 from tarsy.http.intake.routing import target
 from tarsy.http.intake.texts import placed
+from tarsy.kube.access import service_account_subject
 from tarsy.record.text import clean
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import Alert
@@ -72,6 +73,7 @@ def draft_alert(
         "chainRef": {"name": spec.chain_ref.name} if spec.chain_ref else None,
         "budget": spec.budget.to_dict() if spec.budget else None,
         "author": _author(author),
+        "reader": _reader(route),
     }
     manifest = {
         "apiVersion": API_VERSION,
@@ -80,6 +82,14 @@ def draft_alert(
         "spec": {field: value for field, value in said.items() if value is not None},
     }
     return AlertDraft(namespace, name, manifest, place.body, key)
+
+
+def _reader(route: AlertRoute) -> dict[str, Any] | None:
+    """Returns `spec.reader`: the ServiceAccount that the route names in its own namespace, as for its senders."""
+    if route.spec.reader is None:
+        return None
+    subject = service_account_subject(route.metadata.namespace, route.spec.reader.service_account_name)
+    return _author(Caller(subject.username, groups=subject.groups))
 
 
 def _author(caller: Caller) -> dict[str, Any]:

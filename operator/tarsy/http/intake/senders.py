@@ -20,6 +20,7 @@ from aiohttp import hdrs, web
 from tarsy.http.authentication.frontends import BearerFrontend
 from tarsy.http.authentication.identity import Caller
 from tarsy.http.errors import Unauthorized, Unavailable
+from tarsy.kube.access import service_account_subject
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
 from tarsy.plan.model import SecretKey
@@ -46,10 +47,9 @@ class AlertSender:
 
 def service_account(route: AlertRoute) -> Caller:
     """Returns the ServiceAccount of senders that authenticate by a secret."""
-    namespace = route.metadata.namespace
     name = route.spec.auth.service_account_name if route.spec.auth else "default"
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return Caller(f"system:serviceaccount:{namespace}:{name}", groups=groups)
+    subject = service_account_subject(route.metadata.namespace, name)
+    return Caller(subject.username, groups=subject.groups)
 
 
 class Senders:

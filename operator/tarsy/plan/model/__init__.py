@@ -7,6 +7,7 @@ not this one. It contains references to Secrets, never their values: a rotated k
 from tarsy.plan.model._plan import (
     AgentLimits,
     AgentPlan,
+    ChangesPlan,
     FallbackPlan,
     Plan,
     PlannedBudget,
@@ -42,6 +43,7 @@ __all__ = [
     "Backend",
     "CallLimits",
     "CallTimeouts",
+    "ChangesPlan",
     "ConfigMapKey",
     "CustomMask",
     "FallbackPlan",

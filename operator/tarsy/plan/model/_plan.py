@@ -91,11 +91,29 @@ class AgentPlan(FrozenModel):
     """Summarizes long tool results; None: `provider` does."""
 
 
+class ChangesPlan(FrozenModel):
+    """What a stage of kind Changes reads, and whether it may end the run."""
+
+    account: str | None = None
+    """ServiceAccount in the run's namespace that objects are read with; None: nothing is read."""
+    window_seconds: float = 14_400.0
+    """Time before the onset in which changes count."""
+    stop_when: Literal["Never", "Certain"] = "Never"
+    reader: str | None = None
+    """Username of the person or ServiceAccount whose rights limit what is read; None: nobody's do."""
+    readable: tuple[str, ...] | None = None
+    """Kinds that the reader may list, as found at acceptance; None: there is no reader."""
+
+
 class StagePlan(FrozenModel):
-    """One stage: its agents, which run in parallel, and the synthesis that merges the results of several."""
+    """One stage: its agents, which run in parallel, and the synthesis that merges the results of several.
+
+    A stage with `changes` has no agents.
+    """
 
     name: str
-    agents: tuple[AgentPlan, ...]
+    agents: tuple[AgentPlan, ...] = ()
+    changes: ChangesPlan | None = None
     parallel: Literal["multi_agent", "replica"] | None = None
     success_policy: SuccessPolicy = SuccessPolicy.ANY
     synthesis: AgentPlan | None = None
@@ -164,9 +182,32 @@ class Plan(FrozenModel):
 
     @property
     def accounts(self) -> frozenset[str]:
-        """ServiceAccounts that the tool servers of this run act as, without those of answers to questions."""
+        """ServiceAccounts that this run acts as, without those of answers to questions."""
         agents = (agent for stage in self.stages for agent in stage.agents)
-        return frozenset(s.account for agent in agents for s in agent.servers if s.account is not None)
+        of_tools = {s.account for agent in agents for s in agent.servers if s.account is not None}
+        of_changes = {s.changes.account for s in self.stages if s.changes is not None and s.changes.account is not None}
+        return frozenset(of_tools | of_changes)
+
+    @property
+    def reads_changes(self) -> bool:
+        """Whether a stage reads objects of the run's namespace itself."""
+        return any(stage.changes is not None and stage.changes.account is not None for stage in self.stages)
+
+    def read_as(self, reader: str | None, readable: tuple[str, ...] | None) -> "Plan":
+        """Returns the plan with the rights that limit what its stages of kind Changes read.
+
+        Args:
+            reader: username; None: nobody's rights do.
+            readable: the kinds that the reader may list; None: there is no reader.
+        """
+        limits = {"reader": reader, "readable": readable}
+        stages = tuple(
+            stage
+            if stage.changes is None
+            else stage.model_copy(update={"changes": stage.changes.model_copy(update=limits)})
+            for stage in self.stages
+        )
+        return self.model_copy(update={"stages": stages})
 
     def dump(self) -> bytes:
         """Canonical JSON: the same plan always gives the same bytes."""

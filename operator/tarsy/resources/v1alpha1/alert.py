@@ -145,6 +145,7 @@ class AlertSpec(AlertContent):
             "severity",
             "budget",
             "author",
+            "reader",
         ),
     )
 
@@ -152,6 +153,11 @@ class AlertSpec(AlertContent):
         default=None, description="Usage limits of the run. If the chain sets a lower limit, the lower one applies."
     )
     author: Author | None = Field(default=None, description=STAMPED)
+    reader: Author | None = Field(
+        default=None,
+        description="The user whose rights limit what stages of kind Changes read. Set by the intake as its AlertRoute "
+        "says; leave it out. Defaults to the author.",
+    )
     ttl_seconds_after_finished: TtlSeconds = Field(
         default=WEEK_SECONDS, description="Seconds from the end of the investigation to the deletion of this object."
     )

@@ -91,6 +91,15 @@ class RouteAuth(Model):
     )
 
 
+class RouteReader(Model):
+    """Whose rights limit what an investigation of these Alerts reads without a model."""
+
+    service_account_name: ObjectName = Field(
+        description="ServiceAccount in this namespace. Stages of kind Changes read only what it may list in the "
+        "target namespace, and never more than their own ServiceAccount may."
+    )
+
+
 class JsonFields(Model):
     """Locations of the alert's fields in a JSON body, as JSON pointers (RFC 6901) such as /alert/name."""
 
@@ -156,6 +165,11 @@ class AlertRouteSpec(Model):
     )
     json_fields: JsonFields | None = Field(default=None, alias="json", description="Field locations in JSON bodies.")
     auth: RouteAuth | None = Field(default=None, description="Authentication of senders that have no cluster token.")
+    reader: RouteReader | None = Field(
+        default=None,
+        description="Reader of the Alerts: its rights limit what stages of kind Changes read for them. Defaults to the "
+        "author of the Alerts.",
+    )
     storm: Storm | None = Field(
         default=None,
         description="Threshold of an alert storm. Alerts above it are folded into one Alert and counted there. "

@@ -1,4 +1,4 @@
-"""Chain: stages of agents, and the alert types they handle.
+"""Chain: stages, and the alert types they handle.
 
 Decision: a stage lists agents or repeats one of them (replicas), never both, so an agent's execution has one index.
 """
@@ -60,22 +60,70 @@ class Synthesis(Model):
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the synthesis.")
 
 
+class ChangesSettings(Model):
+    """Settings of a stage of kind Changes."""
+
+    service_account_name: ObjectName | None = Field(
+        default=None,
+        description="ServiceAccount in the namespace of the run that the objects are read with. Without it, the stage "
+        "reads nothing.",
+    )
+    window_seconds: Annotated[int, Field(ge=60, le=604_800)] = Field(
+        default=14_400, description="Time before the onset in which changes count."
+    )
+    stop_when: Literal["Never", "Certain"] = Field(
+        default="Never",
+        description="When the run ends with this stage, without asking a model. Certain: a rule found a fault of the "
+        "alert's target that is certain.",
+    )
+
+
+_OF_AGENTS = ("successPolicy", "maxIterations", "mcpServers", "fallback", "synthesis")
+"""Fields of a stage that only agents need."""
+
+
 class Stage(Model):
-    """One step of a chain. Its agents run in parallel."""
+    """One step of a chain: agents that run in parallel, or what rules compute from the objects of the cluster."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "self.replicas == 1 || size(self.agents) == 1",
+            "self.kind == 'Changes' || (has(self.agents) && size(self.agents) > 0)",
+            "agents must name at least one agent, unless kind is Changes",
+            lambda self: self.kind == "Changes" or len(self.agents) > 0,
+            field="agents",
+        ),
+        ValidationRule(
+            "self.replicas == 1 || !has(self.agents) || size(self.agents) <= 1",
             "replicas above 1 need exactly one agent; list the agents, or repeat one of them",
-            lambda self: self.replicas == 1 or len(self.agents) == 1,
+            lambda self: self.replicas == 1 or len(self.agents) <= 1,
             field="replicas",
+        ),
+        ValidationRule(
+            "self.kind != 'Changes' || ((!has(self.agents) || size(self.agents) == 0) && self.replicas == 1 && "
+            + " && ".join(f"!has(self.{name})" for name in _OF_AGENTS)
+            + ")",
+            f"a stage of kind Changes asks no model; remove agents, replicas, {', '.join(_OF_AGENTS)}",
+            lambda self: self.kind != "Changes" or not self.sets_agents,
+            field="kind",
+        ),
+        ValidationRule(
+            "self.kind == 'Changes' || !has(self.changes)",
+            "changes belongs to a stage of kind Changes; set kind: Changes, or remove it",
+            lambda self: self.kind == "Changes" or self.changes is None,
+            field="changes",
         ),
     )
 
     name: LabelName = Field(description="Name of the stage, unique in the chain.")
-    agents: tuple[StageAgent, ...] = Field(
-        min_length=1, max_length=10, description="Agents of the stage. Several agents run in parallel."
+    kind: Literal["Agents", "Changes"] = Field(
+        default="Agents",
+        description="What the stage does. Agents: agents investigate. Changes: rules find faults in the objects of the "
+        "namespace, and what changed is ranked, without a model.",
     )
+    agents: tuple[StageAgent, ...] = Field(
+        default=(), max_length=10, description="Agents of the stage, at least one. Several agents run in parallel."
+    )
+    changes: ChangesSettings | None = Field(default=None, description="Settings of a stage of kind Changes.")
     replicas: int = Field(default=1, ge=1, le=10, description="Number of parallel runs of the agent.")
     success_policy: SuccessPolicy | None = Field(
         default=None, description="Success policy. Any: one agent must succeed. All: every agent must succeed."
@@ -87,6 +135,12 @@ class Stage(Model):
         default=None,
         description="How the agents' results are merged. Synthesis always runs when a stage has more than one agent.",
     )
+
+    @property
+    def sets_agents(self) -> bool:
+        """Whether a field is set that only agents need."""
+        settings = (self.success_policy, self.max_iterations, self.mcp_servers, self.fallback, self.synthesis)
+        return bool(self.agents) or self.replicas != 1 or any(one is not None for one in settings)
 
 
 class ChatSettings(Model):

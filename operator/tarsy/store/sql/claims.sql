@@ -15,6 +15,15 @@ WITH expired AS (
 )
 SELECT EXISTS (SELECT FROM worker WHERE id = :worker AND id NOT IN (SELECT id FROM expired))
 
+-- Whether a claim of :worker may find something: any run that has no live worker, whatever the limits; or :worker has
+-- expired, which the claim reports.
+-- name: worth_a_claim
+SELECT EXISTS (
+    SELECT FROM investigation i LEFT JOIN lease l ON l.investigation = i.id
+    LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
+    WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
+) OR NOT EXISTS (SELECT FROM worker WHERE id = :worker AND expires_at > clock_timestamp())
+
 -- Runs in progress: those with a live worker. Answers to questions are not counted: the limits of runs do not apply to
 -- them.
 -- name: in_progress

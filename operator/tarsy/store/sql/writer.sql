@@ -181,9 +181,11 @@ SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
 -- both in order.
 
 -- name: _model_call_started
-tools AS (
+stored AS MATERIALIZED (
+    SELECT hash FROM tool_set WHERE hash = :tool_set AND :tools::jsonb IS NOT NULL FOR KEY SHARE
+), tools AS (
     INSERT INTO tool_set AS t (hash, definitions)
-    SELECT :tool_set, :tools::jsonb FROM run WHERE :tools::jsonb IS NOT NULL
+    SELECT :tool_set, :tools::jsonb FROM run WHERE :tools::jsonb IS NOT NULL AND NOT EXISTS (SELECT FROM stored)
     ON CONFLICT (hash) DO UPDATE SET definitions = t.definitions WHERE false
 ), said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, tool_call_id, tool_name, provider_state)
@@ -305,7 +307,8 @@ looped AS (
 )
 
 -- Boundary (a). :tools are the definitions of tool set :tool_set, or null when this writer has stored them before. A
--- set that exists is locked and not changed: retention might be deleting it with the last record that used it.
+-- set that exists is locked and not changed: retention might be deleting it with the last record that used it. The lock
+-- is one that the runs of a chain, which all begin with the same set, take side by side.
 -- name: model_call_started
 WITH {_fence}, {_run}, {_events}, {_model_call_started}, looped AS (
     UPDATE execution e SET loop = :loop::jsonb FROM run WHERE e.id = :execution AND :loop::jsonb IS NOT NULL

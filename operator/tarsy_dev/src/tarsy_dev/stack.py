@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -252,7 +252,11 @@ async def bind_secret_role(client: KubeClient, namespace: str) -> None:
 
 @contextlib.asynccontextmanager
 async def running_stack(
-    folder: Path | None = None, *, durable: bool = True, api: ApiChoice = "real"
+    folder: Path | None = None,
+    *,
+    durable: bool = True,
+    api: ApiChoice = "real",
+    database_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Stack]:
     """Starts Kubernetes API and Postgres; stops them, and removes a temporary folder, at the end.
 
@@ -260,6 +264,7 @@ async def running_stack(
         folder: where all state goes and stays; None for a temporary one.
         durable: False for tests: Postgres does not wait for the disk.
         api: which Kubernetes API.
+        database_settings: further settings of the Postgres server.
 
     Raises:
         LocalKubernetesError, PostgresError: one of them cannot be started; the message says what to do.
@@ -270,7 +275,7 @@ async def running_stack(
     if temporary and os.geteuid() == 0:
         folder.chmod(0o711)  # Postgres runs as another user then, and must reach its own folder below
     server = _api(api, folder, keep=not temporary)
-    postgres = LocalPostgres(folder / "postgres", fsync=durable)
+    postgres = LocalPostgres(folder / "postgres", fsync=durable, settings=database_settings)
     stack: Stack | None = None
     starts = [asyncio.create_task(asyncio.to_thread(start)) for start in (server.start, postgres.start)]
     try:

@@ -109,6 +109,7 @@ def test_a_megabyte_of_input_takes_less_than_a_second(unit: str) -> None:
     within(1, f"Action: k8s.get_pods\nAction Input: {unit * (1_000_000 // len(unit))}")
 
 
+@pytest.mark.sweep("another text of thirty thousand characters")
 @pytest.mark.parametrize("unit", [*UNITS, *VALUES])
 def test_what_stands_before_makes_it_no_slower(unit: str) -> None:
     for before in ("Thought: x\n", "Final Answer: x\n", 'Action: k8s.logs\nAction Input: {"a": "', "Action: k8s.logs("):

@@ -235,6 +235,7 @@ async def test_the_run_has_the_steps_the_sweep_assumes() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.sweep("a death at another step")
 @pytest.mark.parametrize("step", range(STEPS))
 async def test_a_death_at_any_step_changes_nothing(step: int, before: bool) -> None:
     unharmed, of = start()

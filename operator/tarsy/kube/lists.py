@@ -1,16 +1,14 @@
-"""Reads lists of the Kubernetes API as the identity of a client; loads no server, so the plugin uses it too."""
+"""Reads the lists that evidence is computed from, as the identity of a client."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tarsy.evidence.reading import CannotRead, List
+from tarsy.evidence.reading import METADATA_LIST, CannotRead, List
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.response_room import ResponseRoom, ResponseTooLarge
 
 ROOM_BYTES: Final = 64 * 1024 * 1024
 """Maximum bytes of all lists of a read on the wire; objects in memory are three to five times that."""
-
-_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 def with_token(client: KubeClient, room: ResponseRoom | None = None) -> List:
@@ -34,7 +32,7 @@ def with_token(client: KubeClient, room: ResponseRoom | None = None) -> List:
 
 def accepted(metadata_only: bool) -> str:
     """Returns the media type of a list, or of a list of metadata alone."""
-    return _METADATA if metadata_only else "application/json"
+    return METADATA_LIST if metadata_only else "application/json"
 
 
 def too_large() -> CannotRead:

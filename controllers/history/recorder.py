@@ -1,0 +1,235 @@
+"""Watches namespaces with a history, in the active replica only.
+
+Watches: Namespaces with the label `tarsy.dev/history`, and in each of them the kinds of `RECORDED_KINDS`, by the rights
+that the RoleBinding of the component `tenant-history` gives. Decides: which namespaces are watched. Writes: Postgres.
+
+Decision: a label on the Namespace and a RoleBinding in it are both needed. The label costs one small list request every
+few seconds, where a review of rights would cost one for each namespace; and whoever may label a Namespace decides for
+its owner about what is stored, so the rights are its owner's to give.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from tarsy.controllers.history.buffer import MOST_CHANGES
+from tarsy.controllers.history.kind_watch import KindWatch, WatchPauses
+from tarsy.controllers.history.places import RECORDED_KINDS, Place
+from tarsy.controllers.history.recording import NOTE_SECONDS, Recording
+from tarsy.evidence.history.digests import Digests
+from tarsy.evidence.history.form import FormRules
+from tarsy.evidence.reading import ReadKind
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.lease import LeaderElection
+from tarsy.masking import default_masker
+from tarsy.observe.metric_table import HISTORY_EVICTED, HISTORY_WATCHES, WATCH_STATE
+from tarsy.observe.metrics import Metrics
+from tarsy.record.object_history import WatchState
+from tarsy.store.errors import StoreError
+from tarsy.store.history_retention import HistoryRetention
+from tarsy.store.object_history import ObjectHistory
+
+_log = logging.getLogger(__name__)
+
+LABEL = "tarsy.dev/history"
+"""Label of a Namespace with a history; its value is `Keys` or `MaskedValues`."""
+
+KEYS = "Keys"
+MASKED_VALUES = "MaskedValues"
+
+MAX_NAMESPACES = 50
+"""Maximum namespaces with a history; each needs a connection for every kind."""
+
+DISCOVERY_SECONDS = 15.0
+MAINTAIN_SECONDS = 600.0
+RETRY_SECONDS = 30.0
+_LISTINGS_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """Limits of the history.
+
+    Attributes:
+        retention: how long versions are kept.
+        namespace_bytes: maximum size of the history of a namespace.
+        buffer_size: maximum changes that wait to be recorded.
+    """
+
+    retention: timedelta = timedelta(days=14)
+    namespace_bytes: int = 1024 * 1024 * 1024
+    buffer_size: int = MOST_CHANGES
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNamespace:
+    """A namespace with a history."""
+
+    uid: str
+    name: str
+    values: bool
+
+
+class HistoryRecorder:
+    """Records the history of namespaces that have one.
+
+    Args:
+        client: the Kubernetes API.
+        history: the history in Postgres.
+        retention: deletes old versions.
+        digests: computes digests; None: there is no key, and nothing is recorded.
+        metrics: the metrics of the process.
+        namespaces: the namespaces that the operator watches; empty: all.
+        limits: its limits.
+        kinds: the kinds that are recorded.
+        pauses: of each watch.
+        discovery_seconds: seconds between two looks for namespaces.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        history: ObjectHistory,
+        retention: HistoryRetention,
+        digests: Digests | None,
+        metrics: Metrics,
+        *,
+        namespaces: tuple[str, ...] = (),
+        limits: HistoryLimits | None = None,
+        kinds: tuple[ReadKind, ...] = RECORDED_KINDS,
+        pauses: WatchPauses | None = None,
+        discovery_seconds: float = DISCOVERY_SECONDS,
+    ) -> None:
+        self._client = client
+        self._history = history
+        self._retention = retention
+        self._digests = digests
+        self._metrics = metrics
+        self._namespaces = namespaces
+        self._limits = limits or HistoryLimits()
+        self._kinds = kinds
+        self._pauses = pauses or WatchPauses()
+        self._discovery_seconds = discovery_seconds
+        self._recording: Recording | None = None
+        self._told: set[str] = set()
+        metrics.pull(HISTORY_WATCHES, self._watches)
+
+    async def run(self, election: LeaderElection) -> None:
+        """Records while this replica is active, until cancelled; a failure of it ends nothing else."""
+        while True:
+            await election.active.wait()
+            passive = asyncio.ensure_future(election.passive.wait())
+            work = asyncio.ensure_future(self._work())
+            try:
+                await asyncio.wait({passive, work}, return_when=asyncio.FIRST_COMPLETED)
+                if work.done() and not work.cancelled() and (error := work.exception()) is not None:
+                    _log.error("the history recorder failed; starting it again in %g s", RETRY_SECONDS, exc_info=error)
+                    await asyncio.wait({passive}, timeout=RETRY_SECONDS)
+            finally:
+                for task in (passive, work):
+                    task.cancel()
+                await asyncio.gather(passive, work, return_exceptions=True)
+                self._recording = None
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(MAINTAIN_SECONDS, self.maintain))
+            if self._digests is not None:
+                group.create_task(self._record(self._digests))
+
+    async def maintain(self) -> None:
+        """Makes partitions, and deletes what is too old or too much. Raises StoreError."""
+        now, limits = datetime.now(UTC), self._limits
+        await self._retention.make_partitions(now.date())
+        await self._retention.drop_partitions(now - limits.retention)
+        await self._retention.forget(limits.retention.total_seconds())
+        for namespace, versions in (await self._retention.evict(limits.namespace_bytes)).items():
+            self._metrics.add(HISTORY_EVICTED, versions)
+            _log.warning(
+                "the history of namespace %s reached %d bytes: its %d oldest versions were deleted",
+                namespace, limits.namespace_bytes, versions,
+            )  # fmt: skip
+
+    async def _record(self, digests: Digests) -> None:
+        rules = FormRules(digests, self._metrics.watched(default_masker().mask, "history"))
+        connections = MAX_NAMESPACES * len(self._kinds) + _LISTINGS_AT_ONCE
+        recording = Recording(self._history, rules, self._metrics, buffer_size=self._limits.buffer_size)
+        async with self._client.apart(connections) as client, asyncio.TaskGroup() as group:
+            await self._first_partitions()
+            self._recording = recording
+            group.create_task(recording.run())
+            group.create_task(self._every(NOTE_SECONDS, recording.note_progress))
+            watching: dict[RecordedNamespace, asyncio.Task[None]] = {}
+            listings = asyncio.Semaphore(_LISTINGS_AT_ONCE)
+
+            async def follow() -> None:
+                wanted = await self._wanted()
+                for gone in watching.keys() - wanted:
+                    watching.pop(gone).cancel()
+                    if gone.uid not in {one.uid for one in wanted}:
+                        await recording.stopped(gone.uid)
+                for new in sorted(wanted - watching.keys(), key=lambda one: one.name):
+                    watching[new] = group.create_task(self._watch(client, recording, new, listings))
+
+            group.create_task(self._every(self._discovery_seconds, follow))
+
+    async def _first_partitions(self) -> None:
+        while True:
+            try:
+                return await self._retention.make_partitions(datetime.now(UTC).date())
+            except StoreError as error:
+                _log.warning("the history cannot be written; retrying in %g s: %s", RETRY_SECONDS, error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _watch(
+        self, client: KubeClient, recording: Recording, namespace: RecordedNamespace, listings: asyncio.Semaphore
+    ) -> None:
+        """Watches the kinds of a namespace until cancelled."""
+        places = [Place(namespace.uid, namespace.name, kind, namespace.values) for kind in self._kinds]
+        for place in places:
+            recording.add(place)
+        _log.info("the history of namespace %s is recorded", namespace.name)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for place in places:
+                    group.create_task(KindWatch(client, place, recording, listings, self._pauses).run())
+        finally:
+            for place in places:
+                recording.remove(place)
+
+    async def _wanted(self) -> set[RecordedNamespace]:
+        """Returns the namespaces with a history, at most `MAX_NAMESPACES` by name. Raises ApiError."""
+        if self._namespaces:
+            found = [one for name in self._namespaces if (one := await self._client.find("Namespace", None, name))]
+        else:
+            found = await self._client.list("Namespace", labelSelector=LABEL)
+        wanted = []
+        for one in sorted(found, key=lambda one: str(one["metadata"]["name"])):
+            metadata = one["metadata"]
+            choice, name = (metadata.get("labels") or {}).get(LABEL), metadata["name"]
+            if choice in (KEYS, MASKED_VALUES) and not metadata.get("deletionTimestamp"):
+                wanted.append(RecordedNamespace(metadata["uid"], name, choice == MASKED_VALUES))
+            elif choice is not None and choice not in (KEYS, MASKED_VALUES):
+                self._tell(f"namespace {name} has no history: its label {LABEL} must be {KEYS} or {MASKED_VALUES}")
+        for beyond in wanted[MAX_NAMESPACES:]:
+            self._tell(f"namespace {beyond.name} has no history: there may be {MAX_NAMESPACES} with one")
+        return set(wanted[:MAX_NAMESPACES])
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            _log.warning("%s", text)
+
+    def _watches(self) -> dict[tuple[str, ...], float]:
+        states = self._recording.states() if self._recording is not None else {}
+        return {(state,): states.get(WatchState(state), 0) for state in WATCH_STATE.values or ()}
+
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except (ApiError, StoreError) as error:
+                _log.warning("the history recorder: %s", error)
+            await asyncio.sleep(seconds)

@@ -1,0 +1,77 @@
+"""Decides whose rights limit what stages of kind Changes read, and asks what they are, when a run is to be accepted.
+
+Watches: nothing of its own. Decides: the reader of a run, and the kinds of its namespace that the reader may list.
+Writes: nothing; the answer is frozen in the plan.
+
+A stage reads with its ServiceAccount, whatever that may; a person must not see through it what they may not list
+themselves. So the Kubernetes API is asked about each kind as the reader: the author of the run, or, for an alert that
+came over HTTP, the reader that its AlertRoute names. That one counts only for runs of the alert's own author: somebody
+else who names the alert in an Investigation has their own rights and no others. A kind about which the API cannot
+decide is not read.
+"""
+
+import asyncio
+
+from tarsy.evidence.reading import KINDS, ReadKind
+from tarsy.kube.access import UNDECIDED, ResourceAttributes, Subject, may
+from tarsy.kube.client import ApiError, KubeClient
+from tarsy.plan.model import Plan
+from tarsy.resources.v1alpha1.alert import AlertContent, AlertSpec
+from tarsy.resources.v1alpha1.common import Author
+
+_AT_ONCE = 6
+
+
+def reader_of(author: Author | None, alert: AlertContent, named_by: Author | None) -> Author | None:
+    """Returns whose rights limit what a run reads; None: nobody is known, so nobody's do.
+
+    Args:
+        author: of the run.
+        alert: the alert.
+        named_by: author of the alert.
+    """
+    stamped = alert.reader if isinstance(alert, AlertSpec) else None
+    return stamped if stamped is not None and named_by == author else author
+
+
+async def limited_to_reader(plan: Plan, reader: Author | None, client: KubeClient) -> Plan:
+    """Returns the plan with the kinds that the reader may list, where a stage reads at all.
+
+    Args:
+        plan: of the run.
+        reader: whose rights limit it; None: nobody's.
+        client: as somebody who may create SubjectAccessReviews.
+
+    Raises:
+        ApiError: nobody could say; that is never a yes.
+    """
+    if not plan.reads_changes or reader is None:
+        return plan
+    subject = Subject(reader.username, reader.uid or "", reader.groups)
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(kind: ReadKind) -> bool:
+        async with places:
+            return await _may_list(subject, kind, plan.namespace, client)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = {kind.kind: group.create_task(ask(kind)) for kind in KINDS}
+    except* ApiError as errors:
+        raise _first(errors) from None
+    return plan.read_as(reader.username, tuple(kind for kind, task in asked.items() if task.result()))
+
+
+async def _may_list(subject: Subject, kind: ReadKind, namespace: str, client: KubeClient) -> bool:
+    what = ResourceAttributes("list", kind.api_group, kind.plural, namespace=namespace if kind.namespaced else "")
+    try:
+        return await may(client, subject, what)
+    except ApiError as error:
+        if error.reason != UNDECIDED:
+            raise
+        return False
+
+
+def _first(errors: BaseExceptionGroup[ApiError]) -> ApiError:
+    found = errors.exceptions[0]
+    return found if isinstance(found, ApiError) else _first(found)

@@ -1,0 +1,214 @@
+/**
+ * Contains the words of the web UI: phases, headings, buttons, empty states.
+ *
+ * Decision: phases are those of kubectl. The API sends states, and its document names the word of each, so a state
+ * without its word, or with another one, does not compile. Views take words from here (tests/words.test.ts), so wording
+ * is reviewed in one file.
+ */
+import type { Confidence, EventType, PhaseWords, StepWords } from "./api/types";
+
+/** Phases of investigations and of answers. */
+export const PHASES: PhaseWords = {
+  pending: "Queued",
+  running: "Running",
+  concluding: "Concluding",
+  completed: "Succeeded",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  timed_out: "TimedOut",
+};
+
+/** Phases of stages, agents, calls and events. */
+export const STEPS: StepWords = {
+  pending: "Pending",
+  started: "Running",
+  streaming: "Running",
+  running: "Running",
+  completed: "Succeeded",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  timed_out: "TimedOut",
+  interrupted: "Interrupted",
+};
+
+export const CONFIDENCE: Record<Confidence, string> = {
+  High: "High confidence",
+  Medium: "Medium confidence",
+  Low: "Low confidence",
+  Inconclusive: "Inconclusive",
+};
+
+export const EVENTS: Record<EventType, string> = {
+  llm_thinking: "Thinking",
+  llm_response: "Response",
+  llm_tool_call: "Tool call",
+  mcp_tool_summary: "Tool result summary",
+  code_execution: "Code execution",
+  google_search_result: "Google Search",
+  url_context_result: "URL context",
+  error: "Error",
+  notice: "Notice",
+  provider_fallback: "Provider fallback",
+  final_analysis: "Final analysis",
+  executive_summary: "Executive summary",
+  user_question: "Question",
+};
+
+/** Orders of changes relative to the onset. */
+export const ORDERS = { Candidate: "Candidate", Unordered: "Order unknown", Consequence: "After the onset" } as const;
+export const CERTAINTY = { Certain: "Certain", Likely: "Likely" } as const;
+
+export const CHANGES = {
+  onset: "Onset",
+  first: "First candidate",
+  signals: "Signals of rules",
+  others: "Further changes",
+  by: "by",
+  leftOut: "Changes that are not listed",
+  notRead: "Not read",
+} as const;
+
+export const READY = { yes: "Ready", no: "Not ready", unknown: "Unknown" } as const;
+
+export const VIEWS = {
+  investigations: "Investigations",
+  submit: "Submit an alert",
+  system: "System",
+  usage: "Usage",
+  trace: "Trace",
+  signIn: "Sign in",
+} as const;
+
+export const SECTIONS = {
+  timeline: "Timeline",
+  finding: "Finding",
+  executiveSummary: "Executive summary",
+  questions: "Questions",
+  usage: "Usage",
+  alert: "Alert",
+  changes: "Changes around the onset",
+  changesByTime: "Changes before the alert",
+  warnings: "Warnings",
+  queue: "Queue and workers",
+  chains: "Chains",
+  servers: "MCP servers",
+  providers: "LLM providers",
+  usageByDay: "By day",
+  usageByGroup: "By group",
+  sent: "Messages sent",
+  response: "Response",
+  arguments: "Arguments",
+  result: "Result",
+  runbook: "Runbook",
+  thinking: EVENTS.llm_thinking,
+  metadata: "Metadata",
+} as const;
+
+export const COLUMNS = {
+  phase: "Phase",
+  investigation: "Investigation",
+  finding: "Finding",
+  progress: "Progress",
+  tokens: "Tokens",
+  cost: "Cost",
+  duration: "Duration",
+  age: "Age",
+  name: "Name",
+  investigations: "Investigations",
+  modelCalls: "Model calls",
+  toolCalls: "Tool calls",
+  input: "Input",
+  cached: "Cached",
+  output: "Output",
+  queued: PHASES.pending,
+  running: PHASES.running,
+  orphaned: "Orphaned",
+  interrupted: STEPS.interrupted,
+} as const;
+
+/** Nouns of counts: one, several. */
+export const NOUNS = {
+  events: ["event", "events"],
+  steps: ["step", "steps"],
+  tools: ["tool", "tools"],
+  toolsOffered: ["tool offered", "tools offered"],
+  runs: ["run", "runs"],
+  changed: ["new or changed investigation: refresh", "new or changed investigations: refresh"],
+} as const;
+
+export const ACTIONS = {
+  signIn: "Sign in",
+  signOut: "Sign out",
+  tryAgain: "Try again",
+  skip: "Skip to content",
+  clear: "Clear filters",
+  nextPage: "Next page",
+  previousPage: "Previous page",
+  conclude: "Conclude",
+  cancel: "Cancel",
+  yesConclude: "Yes, conclude",
+  yesCancel: "Yes, cancel",
+  no: "No",
+  copy: "Copy",
+  copied: "Copied",
+  copyMarkdown: "Copy as Markdown",
+  ask: "Ask",
+  answering: "Answering …",
+  submit: "Submit",
+  submitAnother: "Submit another alert",
+  more: "Show more",
+  less: "Show less",
+  allAgents: "All agents",
+  showInvestigations: "Show investigations",
+  selectTools: "Select tools",
+} as const;
+
+export const OPTIONS = {
+  allNamespaces: "All namespaces",
+  searchSummaries: "Search in summaries",
+  searchTimelines: "Search in timelines",
+  anyPhase: "Any phase",
+  anyTime: "Any time",
+  customRange: "Custom range …",
+  noSeverity: "No severity",
+  asConfigured: "As configured",
+  on: "On",
+  off: "Off",
+  lastDay: "Last day",
+} as const;
+
+export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", cost: "Highest cost first", tokens: "Most tokens first" } as const;
+export const GROUPS = { model: "Model", provider: "Provider", chain: "Chain", alertType: "Alert type", namespace: "Namespace" } as const;
+export const PERIODS = { 3600: "Last hour", 86_400: "Last 24 hours", 604_800: "Last 7 days", 2_592_000: "Last 30 days" } as const;
+
+export const EMPTY = {
+  loading: "Loading …",
+  noInvestigations: "No investigations yet. Submit an alert, or apply one with kubectl.",
+  noMatch: "No investigations match the filters.",
+  noPermission: "You have no permission to list investigations in any namespace.",
+  noEvents: "No events.",
+  queued: "Queued: waits for a worker.",
+  starting: "Starting …",
+  noCalls: "No calls yet.",
+  selectCall: "Select a call to see its details.",
+  noUsage: "No usage in this period.",
+  noWarnings: "No warnings.",
+  noChains: "No chains.",
+  noServers: "No MCP servers.",
+  noProviders: "No LLM providers.",
+  noResponse: "No response.",
+  noResult: "No result.",
+  noArguments: "No arguments.",
+  noChanges: "No change is visible in this period.",
+  noView: "This view does not exist.",
+  signedIn: "You are signed in.",
+} as const;
+
+export const PROBLEMS = {
+  connectionLost: "Connection lost, reconnecting",
+  liveUnavailable: "Live updates are unavailable.",
+  traceForbidden: "The trace requires a separate permission (role tarsy-tracer).",
+  sessionEnded: "Your session has ended.",
+  signedOut: "You are signed out.",
+  retrying: "Retrying until it exists.",
+} as const;

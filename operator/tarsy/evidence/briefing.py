@@ -1,0 +1,234 @@
+"""Tells what rules and ranking find about an alert, as two tool results and as statements that cite them.
+
+Every text from an object is masked and put on one line before anything is made of it, so that a quote in a statement
+stands letter by letter in the result that it cites. A signal about the target is told before one about an object near
+it. What could not be read is told with what was found, because "no fault" means little where pods could not be listed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+
+from tarsy.evidence.alerted import AlertSubject, Target, choose_target
+from tarsy.evidence.changes.ranking import Order, RankedChange
+from tarsy.evidence.fields import one_line
+from tarsy.evidence.report import ChangeReport, failing_objects, find_changes, find_faults, gaps_text
+from tarsy.evidence.rules.signal import Certainty, Signal
+from tarsy.evidence.snapshot import Snapshot
+from tarsy.evidence.topology import Topology
+from tarsy.record.finding import Confidence
+from tarsy.record.text import clean
+
+LONGEST = 300
+"""Characters of a text from an object."""
+
+MOST_ITEMS = 1_000
+"""Signals, and changes, of a result."""
+
+_STATED_SIGNALS, _STATED_CHANGES = 5, 3
+
+
+class Source(StrEnum):
+    """The tool result that a statement cites."""
+
+    TRIAGE = "triage"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, and the line of a result that supports it."""
+
+    text: str
+    source: Source
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A tool result in lines: what it is about, what was found (the most important first), and what is missing."""
+
+    head: Sequence[str]
+    items: Sequence[str]
+    foot: Sequence[str] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join((*self.head, *self.items, *self.foot))
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What is known about an alert before a model is asked.
+
+    Attributes:
+        triage: the signals of rules.
+        changes: what changed.
+        summary: one or two sentences.
+        confidence: High where a rule found a fault of the alert's target that is certain.
+        statements: each with its citation.
+    """
+
+    triage: Section
+    changes: Section
+    summary: str
+    confidence: Confidence
+    statements: Sequence[Statement]
+
+
+def brief(
+    snapshot: Snapshot, namespace: str, subject: AlertSubject, window: timedelta, mask: Callable[[str], str]
+) -> Briefing:
+    """Returns what is known about an alert.
+
+    Args:
+        snapshot: the objects.
+        namespace: that was read.
+        subject: of the alert.
+        window: how long before the onset changes count.
+        mask: removes secrets from a text; never raises.
+    """
+    topology = Topology(snapshot)
+    target = choose_target(snapshot, namespace, subject)
+    near = sorted(find_faults(topology, target.key), key=lambda one: one.certainty is not Certainty.CERTAIN)
+    failing = () if target.key is None else failing_objects(topology, target.key)
+    about = [_told(one, mask) for one in near if one.objects[0] in failing]
+    others = [_told(one, mask) for one in near if one.objects[0] not in failing]
+    report = find_changes(topology, namespace, target.key, alerted_at=subject.began, window=window, signals=near)
+    report = replace(report, changes=[_masked(one, mask) for one in report.changes])
+    where = str(target.key or f"namespace {namespace}")
+    gaps = [_line(sentence, mask) for sentence in gaps_text(topology.gaps)]
+    facts = _Facts(where, target, about, others, report, gaps)
+    summary, confidence = _concluded(facts)
+    return Briefing(_triage(facts), _changes(facts), summary, confidence, tuple(_statements(facts)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    where: str
+    target: Target
+    about: Sequence[Signal]
+    others: Sequence[Signal]
+    report: ChangeReport
+    gaps: Sequence[str]
+
+    @property
+    def signals(self) -> Sequence[Signal]:
+        return (*self.about, *self.others)[:MOST_ITEMS]
+
+    @property
+    def candidates(self) -> Sequence[RankedChange]:
+        return [one for one in self.report.changes if one.order is Order.CANDIDATE]
+
+    @property
+    def no_fault(self) -> str:
+        return f"No rule finds a fault in {self.where}."
+
+
+def _line(text: str, mask: Callable[[str], str], limit: int = LONGEST) -> str:
+    line = one_line(clean(mask(text)))
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _told(signal: Signal, mask: Callable[[str], str]) -> Signal:
+    return replace(signal, text=_line(signal.text, mask), quote=_line(signal.quote, mask))
+
+
+def _masked(ranked: RankedChange, mask: Callable[[str], str]) -> RankedChange:
+    change = ranked.change
+    told = replace(change, summary=_line(change.summary, mask), manager=_line(change.manager, mask, 60))
+    return replace(ranked, change=told)
+
+
+def _triage(facts: _Facts) -> Section:
+    head = [f"Faults of {facts.where} that rules find in the objects:"]
+    if facts.target.note:
+        head.insert(0, facts.target.note)
+    items = [f"{one.certainty.value}: {one.text}{_alike(one)}\n  {_quoted(one)}" for one in facts.signals]
+    return Section(head, items or [facts.no_fault], facts.gaps)
+
+
+def _quoted(signal: Signal) -> str:
+    return f'{signal.rule}: "{signal.quote}"'
+
+
+def _alike(signal: Signal) -> str:
+    return f" ({signal.count} alike)" if signal.count > 1 else ""
+
+
+def _changes(facts: _Facts) -> Section:
+    report = facts.report
+    if report.onset is None:
+        head = f"Nothing says that {facts.where} fails; changes are listed by their weight and time."
+    else:
+        told = one_line(clean(report.onset.told_by))
+        head = f"{facts.where} fails since {_time(report.onset.at)} ({told}). Changes since {_time(report.since)}:"
+    items = list(_change_lines(report))
+    return Section([head], items or [f"No change since {_time(report.since)} is visible."], facts.gaps)
+
+
+def _change_lines(report: ChangeReport) -> Iterator[str]:
+    place = 0
+    for one in report.changes[:MOST_ITEMS]:
+        change = one.change
+        place += one.order is Order.CANDIDATE
+        order = {
+            Order.CANDIDATE: f"{place}. score {one.score:.2f}",
+            Order.UNORDERED: "Unordered (the clocks do not tell whether before or after)",
+            Order.CONSEQUENCE: "After the onset",
+        }[one.order]
+        by = f", by {change.manager}" if change.manager else ""
+        when = f"{_time(change.at)}{_before(change.at, report) if one.order is Order.CANDIDATE else ''}"
+        yield f"{order}: {when}, {change.type.value} of {change.object}: {change.summary}{by} ({change.source.value})"
+
+
+def _before(at: datetime, report: ChangeReport) -> str:
+    if report.onset is None:
+        return ""
+    seconds = round((report.onset.at - at).total_seconds())
+    return f" ({seconds // 60} min {seconds % 60} s before)" if seconds >= 60 else f" ({seconds} s before)"
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _concluded(facts: _Facts) -> tuple[str, Confidence]:
+    first, near = next(iter(facts.about), None), next(iter(facts.others), None)
+    change = next(iter(facts.candidates), None)
+    since = (
+        "" if change is None or facts.report.onset is None else f" The likeliest change before it: {_short(change)}."
+    )
+    if first is not None:
+        sure = first.certainty is Certainty.CERTAIN
+        return f"{'' if sure else 'Likely: '}{first.text}{since}", Confidence.HIGH if sure else Confidence.MEDIUM
+    if near is not None:
+        place = "In the namespace" if facts.target.key is None else f"Near {facts.where}"
+        return f"{place}: {near.text}{since}", Confidence.LOW
+    if since:
+        return f"{facts.no_fault}{since}", Confidence.LOW
+    if facts.gaps:
+        return f"{facts.no_fault} Not everything could be read.", Confidence.INCONCLUSIVE
+    if facts.report.onset is None:
+        return f"{facts.no_fault} Nothing in the objects says that it fails.", Confidence.LOW
+    return f"{facts.no_fault} No change before the onset is visible.", Confidence.INCONCLUSIVE
+
+
+def _short(ranked: RankedChange) -> str:
+    change = ranked.change
+    return f"{change.type.value} of {change.object} at {_time(change.at)} ({change.summary})"
+
+
+def _statements(facts: _Facts) -> Iterator[Statement]:
+    for signal in facts.signals[:_STATED_SIGNALS]:
+        sure = "" if signal.certainty is Certainty.CERTAIN else "Likely: "
+        yield Statement(f"{sure}{signal.text}{_alike(signal)}", Source.TRIAGE, _quoted(signal))
+    if not facts.signals:
+        yield Statement(facts.no_fault, Source.TRIAGE, facts.no_fault)
+    if facts.report.onset is not None:  # candidates come first
+        lines = islice(_change_lines(facts.report), _STATED_CHANGES)
+        for ranked, line in zip(facts.candidates, lines, strict=False):
+            yield Statement(f"Before the onset: {_short(ranked)}.", Source.CHANGES, line)

@@ -1,0 +1,91 @@
+"""Reads the objects of a run's namespace for its stages of kind Changes, with two rights at once.
+
+The request is made with a token of the stage's ServiceAccount, so the Kubernetes API decides for it; and only kinds are
+asked for that the reader of the run may list, as the active controller found at acceptance. This process' own rights
+read nothing here. The tokens are those that agents act with (`service_account_tokens`): bound to the run's Secret.
+"""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from tarsy.engine.conversation.masking import Mask
+from tarsy.engine.ports import NotRead
+from tarsy.evidence.reading import KINDS, CannotRead, read_snapshot
+from tarsy.evidence.snapshot import Gap, Snapshot
+from tarsy.kube.client import KubeClient
+from tarsy.kube.lists import with_token
+from tarsy.masking import without_secrets_or_withheld
+from tarsy.mcp.errors import OpenFailed
+from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.plan.model import ChangesPlan
+from tarsy.runtime.service_account_tokens import RunTokens
+
+_WITHHELD = "[withheld: it could not be searched for secrets]"
+_NOT_THE_READERS = "may not be listed"
+
+
+class RunObjects:
+    """Reads for one run (`tarsy.engine.ports.ObjectReader`).
+
+    Args:
+        client: the Kubernetes API without an identity.
+        tokens: of the run.
+        mask: removes secrets from texts of objects; raises what it likes where it cannot.
+    """
+
+    def __init__(self, client: KubeClient, tokens: RunTokens, mask: Mask) -> None:
+        self._client = client
+        self._tokens = tokens
+        self._mask = mask
+
+    def without_secrets(self, text: str) -> str:
+        """Removes secrets from a text of an object; withholds one that cannot be searched."""
+        return without_secrets_or_withheld(self._mask, text, "a text of an object", _WITHHELD).text
+
+    async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
+        """Reads the kinds that the reader may list, as the stage's ServiceAccount, or says why nothing is read."""
+        if changes.account is None:
+            return NotRead("the stage names no ServiceAccount", refused=True)
+        allowed = [kind for kind in KINDS if changes.readable is None or kind.kind in changes.readable]
+        try:
+            token = await self._tokens.for_cluster(changes.account)
+        except OpenFailed as failed:
+            return NotRead(failed.sentence, refused=True)
+        client, namespace = self._client.bearing(token.text), self._tokens.namespace
+
+        try:
+            found = await read_snapshot(with_token(client), namespace, datetime.now(UTC), allowed)
+        except CannotRead as error:
+            return NotRead(f"the objects of namespace {namespace} could not be read: {error}")
+        hidden = [
+            Gap(kind.kind, namespace if kind.namespaced else "", _NOT_THE_READERS)
+            for kind in KINDS
+            if kind not in allowed and not kind.optional
+        ]
+        return Snapshot(found.read_at, found.objects, found.listed, [*found.gaps, *hidden])
+
+
+class ClusterObjects:
+    """Makes the readers of runs.
+
+    Args:
+        client: the Kubernetes API; its identity requests the tokens, and reads nothing.
+        nobody: the same API without an identity.
+        mask: removes secrets from texts of objects.
+        library: the library's namespace.
+    """
+
+    def __init__(self, client: KubeClient, nobody: KubeClient, mask: Mask, library: str = LIBRARY_NAMESPACE) -> None:
+        self._client = client
+        self._nobody = nobody
+        self._mask = mask
+        self._library = library
+
+    def of_run(self, run: UUID, namespace: str) -> RunObjects:
+        """Returns what reads for a run.
+
+        Args:
+            run: uid of the Investigation.
+            namespace: its namespace.
+        """
+        return RunObjects(self._nobody, RunTokens(self._client, run, namespace, self._library), self._mask)

@@ -1,0 +1,144 @@
+"""Draws every view in every state from fixtures, and checks accessibility and layout in both themes and widths.
+
+Decision: no pictures are compared, because fonts differ between machines. What a picture would show to be wrong is
+computed from the boxes of the texts (layout.js): they may not overlap, break after every few letters, or be wider than
+the window. The pictures are in build/screenshots for people.
+"""
+
+import gzip
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from browser.conftest import CHROMIUM, SCREENSHOTS, SECONDS
+from browser.looking import violations
+from tarsy.http.web_ui import FOLDER, read_page
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page, Route
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CHECKOUT = Path(__file__).parents[2]
+BUILT = CHECKOUT / "build" / "page-fixtures"
+ORIGIN = "http://fixtures.test"
+LAYOUT = (Path(__file__).parent / "layout.js").read_text()
+LOOKS = (("light", 1280, 800), ("dark", 1280, 800), ("light", 400, 800), ("dark", 400, 800))
+FIRST_LOAD = 200_000
+"""Compressed bytes of the HTML and of what it loads at once."""
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
+WIDE = 1280
+LEAST_STATES = 40
+SETTLED = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let same = 0, before = ''; same < 3;) {
+    await new Promise((done) => requestIdleCallback(done, {timeout: 200}));
+    await frame();
+    if (document.querySelector('[aria-busy=true]:not(.event)')) { same = 0; continue; }
+    const now = `${document.body.innerHTML.length}/${document.documentElement.scrollHeight}/${scrollY}`;
+    same = now === before ? same + 1 : 0;
+    before = now;
+  }
+}"""
+UNANSWERED = """() => {
+  const shown = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const box = range.getBoundingClientRect();
+    if (box.width > 0 && box.bottom <= innerHeight && box.top >= 0) shown.push(node.data);
+  }
+  const text = shown.join('').replace(/\\s+/g, ' ');
+  return window.answers.filter((answer) => !text.includes(answer));
+}"""
+
+
+@pytest.fixture(autouse=True)
+def gate() -> Iterator[None]:
+    """Replaces the fixture of the folder: no stack is needed here."""
+    yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def chromium() -> AsyncIterator["Browser"]:
+    """A browser without a server."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+async def _opened(page: "Page", path: str) -> None:
+    """Opens a page of the build of fixtures, under the policy of the web UI."""
+
+    async def answer(route: "Route") -> None:
+        name = re.sub(r"[?#].*", "", route.request.url.removeprefix(f"{ORIGIN}/"))
+        if not (BUILT / name).is_file():
+            await route.abort()
+            return
+        await route.fulfill(path=BUILT / name, headers={"Content-Security-Policy": POLICY})
+
+    await page.route("**/*", answer)
+    await page.goto(f"{ORIGIN}/{path}")
+
+
+async def _states(page: "Page") -> list[str]:
+    await _opened(page, "fixtures.html")
+    await page.get_by_role("heading", name="Fixtures").wait_for()
+    return [str(link) for link in await page.locator("a").evaluate_all("links => links.map(one => one.search)")]
+
+
+async def _drawn(page: "Page") -> None:
+    """Waits until nothing moves: no request is open, and the document stays the same for three frames."""
+    await page.locator("#root > *").first.wait_for()
+    await page.evaluate(SETTLED)
+
+
+@pytest.mark.parametrize(("scheme", "width", "height"), LOOKS, ids=lambda value: str(value))
+async def test_every_state_is_accessible_and_readable(
+    chromium: "Browser", scheme: str, width: int, height: int
+) -> None:
+    context = await chromium.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        reduced_motion="reduce",
+        timezone_id="UTC",
+    )
+    page = await context.new_page()
+    page.set_default_timeout(SECONDS * 1000)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    states = await _states(page)
+    assert len(states) > LEAST_STATES
+    for state in states:
+        name = state.removeprefix("?state=")
+        await page.goto(f"{ORIGIN}/fixtures.html{state}")
+        await _drawn(page)
+        await page.screenshot(path=SCREENSHOTS / f"state-{name}-{scheme}-{width}.png")
+        wrong = list(await page.evaluate(LAYOUT))
+        if width == WIDE:
+            wrong += [f"does not answer within the window: {one}" for one in await page.evaluate(UNANSWERED)]
+        # A control that is scrolled half under the sticky head counts as too small.
+        await page.evaluate("scrollTo(0, 0)")
+        wrong += await violations(page)
+        faults += [f"{name}: {one}" for one in wrong]
+    await context.close()
+    assert not faults, "\n".join(faults)
+
+
+async def test_the_first_load_is_small_and_contains_no_fixtures() -> None:
+    index = (FOLDER / "index.html").read_text()
+    assets = set(re.findall(r'"/page/assets/([^"]+)"', index))
+    assert assets
+    files = read_page()
+    assert sum(len(gzip.compress(files[name].body)) for name in ("index.html", *assets)) <= FIRST_LOAD
+    assert not [name for name, file in files.items() if b"checkout-6f7d9c8b54" in file.body]

@@ -1,0 +1,101 @@
+"""Reports CPU seconds by test file: `--cost FILE` writes them, the most expensive file first.
+
+Wall time depends on what else a machine does; CPU seconds do so much less. A file's seconds are those of the process
+that ran its tests and of every process started there: servers, programs, Postgres, also those still running. The first
+test of a worker pays for what the session shares. Where there is no /proc, only processes that have ended count.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_OPTION = "--cost"
+_COLLECTION = "(collection)"
+_DISTRIBUTION = "(distribution to workers)"
+_END = "(end of the session)"
+_OUTPUT = "cpu_seconds"
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """Adds the option that names the file of the report."""
+    parser.addoption(_OPTION, type=Path, help="Write CPU seconds by test file to this file.")
+
+
+def configure(config: pytest.Config) -> None:
+    """Registers the measurement where the option is given."""
+    path: Path | None = config.getoption(_OPTION)
+    if path is not None:
+        distributes = bool(config.getoption("numprocesses", 0)) and not hasattr(config, "workerinput")
+        config.pluginmanager.register(Costs(path, distributes))
+
+
+class Costs:
+    """CPU seconds of a process that runs tests, or of all workers in the process that hears of them."""
+
+    def __init__(self, path: Path, distributes: bool) -> None:
+        """Starts with collection; a process that `distributes` tests to workers measures only itself."""
+        self._path = path
+        self._distributes = distributes
+        self._spent: Counter[str] = Counter()
+        self._before = 0.0
+        self._of = _DISTRIBUTION if distributes else _COLLECTION
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Begins the account of a file with its first test."""
+        if not self._distributes and (file := nodeid.partition("::")[0] + _api(nodeid)) != self._of:
+            self._close(file)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Sends what a worker measured to the process that writes the report, or writes it."""
+        self._close(_END)
+        output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+        if output is None:
+            self._path.write_text(report(self._spent), "utf-8")
+        else:
+            output[_OUTPUT] = dict(self._spent)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Adds what a worker measured; a worker that died has nothing to say."""
+        self._spent.update(getattr(node, "workeroutput", {}).get(_OUTPUT, {}))
+
+    def _close(self, following: str) -> None:
+        now = sum(os.times()[:2]) if self._distributes else cpu_seconds()
+        self._spent[self._of] += now - self._before
+        self._before, self._of = now, following
+
+
+def report(spent: Counter[str]) -> str:
+    """Returns the report: CPU seconds and the file they belong to, a line each, and the sum."""
+    lines = [f"{seconds:8.1f} {name}" for name, seconds in spent.most_common()]
+    return "\n".join([*lines, f"{sum(spent.values()):8.1f} (all)", ""])
+
+
+def cpu_seconds() -> float:
+    """Returns the CPU seconds of this process and of its descendants, those that ended and those that run."""
+    times = os.times()
+    return sum(times[:4]) + sum(_running_descendants())
+
+
+def _running_descendants() -> list[float]:
+    parents: dict[int, tuple[int, float]] = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name of a program is in parentheses and may contain anything.
+            fields = entry.read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        parents[int(entry.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / tick
+    found, wanted = [], {os.getpid()}
+    while wanted:
+        wanted = {pid for pid, (parent, _) in parents.items() if parent in wanted}
+        found += [parents[pid][1] for pid in wanted]
+    return found
+
+
+def _api(nodeid: str) -> str:
+    return next((f" [{kind}]" for kind in ("real", "embedded", "newer") if f"[{kind}" in nodeid), "")
