@@ -34,7 +34,7 @@ dev: ## Run everything on this machine until Ctrl-C
 	$(BIN)/tarsy dev
 
 # The page is built once, and again when a source of it changes. What tests it needs more than what builds it.
-.PHONY: page page-where-node-is test-page test-browser
+.PHONY: page fixtures page-where-node-is test-page test-browser
 PAGE := operator/tarsy/http/page/index.html
 PAGE_FROM := $(wildcard operator/page/*.html operator/page/*.json operator/page/*.ts operator/page/src/* operator/page/src/*/*)
 page: $(PAGE) ## Build the web UI (needs node)
@@ -59,7 +59,10 @@ test-page: .venv/ready operator/page/node_modules/.tested ## Check the web UI ag
 	$(BIN)/python operator/page/openapi.py >build/openapi.json
 	cd operator/page && npm run --silent types && npm run --silent check && npm test --silent
 
-test-browser: .venv/ready operator/page/node_modules/.tested page ## Test the web UI in a browser
+fixtures: operator/page/node_modules/.ready ## Build all states of the web UI from fixture data: build/page-fixtures/fixtures.html
+	cd operator/page && npm run --silent fixtures -- --logLevel warn
+
+test-browser: .venv/ready operator/page/node_modules/.tested page fixtures ## Test the web UI in a browser
 	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock

@@ -202,6 +202,21 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
+        "History of objects",
+        (
+            Panel(
+                "Changes",
+                "short",
+                (
+                    (grown("tarsy_history_changes_total", "type"), "{{type}}"),
+                    (grown("tarsy_history_shed_changes_total"), "not recorded"),
+                    (grown("tarsy_history_evicted_versions_total"), "deleted for want of room"),
+                ),
+            ),
+            Panel("Watches", "short", (("sum by (state) (tarsy_history_watches)", "{{state}}"),)),
+        ),
+    ),
+    (
         "Workers and controller",
         (
             Panel(

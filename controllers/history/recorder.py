@@ -9,8 +9,10 @@ its owner about what is stored, so the rights are its owner's to give.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -34,10 +36,10 @@ from tarsy.store.object_history import ObjectHistory
 _log = logging.getLogger(__name__)
 
 LABEL = "tarsy.dev/history"
-"""Label of a Namespace with a history; its value is `Keys` or `MaskedValues`."""
+"""Label of a Namespace with a history; its value is `keys` or `masked-values`."""
 
-KEYS = "Keys"
-MASKED_VALUES = "MaskedValues"
+KEYS = "keys"
+MASKED_VALUES = "masked-values"
 
 MAX_NAMESPACES = 50
 """Maximum namespaces with a history; each needs a connection for every kind."""
@@ -155,8 +157,12 @@ class HistoryRecorder:
     async def _record(self, digests: Digests) -> None:
         rules = FormRules(digests, self._metrics.watched(default_masker().mask, "history"))
         connections = MAX_NAMESPACES * len(self._kinds) + _LISTINGS_AT_ONCE
-        recording = Recording(self._history, rules, self._metrics, buffer_size=self._limits.buffer_size)
-        async with self._client.apart(connections) as client, asyncio.TaskGroup() as group:
+        thread = ThreadPoolExecutor(1, "tarsy-history")
+        recording = Recording(self._history, rules, self._metrics, thread, buffer_size=self._limits.buffer_size)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(thread.shutdown, wait=False, cancel_futures=True)
+            client = await stack.enter_async_context(self._client.apart(connections))
+            group = await stack.enter_async_context(asyncio.TaskGroup())
             await self._first_partitions()
             self._recording = recording
             group.create_task(recording.run())

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from tarsy.controllers.history.buffer import ChangeBuffer, PendingChange
 from tarsy.controllers.history.observations import LISTED, Batch, SeenObject, decided, learn, missing, observed
@@ -22,6 +22,7 @@ from tarsy.store.errors import StoreError
 from tarsy.store.object_history import ObjectHistory
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 BATCH_OBJECTS = 50
 BATCH_BYTES = 512 * 1024
@@ -39,10 +40,20 @@ class Recording:
         history: the history in Postgres.
         rules: how values are replaced; `values` is set by each namespace.
         metrics: the metrics of the process.
+        thread: one thread, which parses, masks and compares: with several, each keeps memory of its own.
         buffer_size: maximum changes that wait.
     """
 
-    def __init__(self, history: ObjectHistory, rules: FormRules, metrics: Metrics, *, buffer_size: int) -> None:
+    def __init__(
+        self,
+        history: ObjectHistory,
+        rules: FormRules,
+        metrics: Metrics,
+        thread: Executor,
+        *,
+        buffer_size: int,
+    ) -> None:
+        self._thread = thread
         self._history = history
         self._rules = rules
         self._metrics = metrics
@@ -128,8 +139,11 @@ class Recording:
             await self._buffer.filled.wait()
             batch = self._buffer.take(BATCH_OBJECTS, BATCH_BYTES)
             self._in_work = batch[0].seen_at if batch else None
-            for place, changes in groupby(batch, key=lambda change: change.place):
-                await self._record(place, list(changes))
+            of_place: dict[Place, list[PendingChange]] = {}
+            for change in batch:  # only changes of one object have an order
+                of_place.setdefault(change.place, []).append(change)
+            for place, changes in of_place.items():
+                await self._record(place, changes)
             self._in_work = None
             if not len(self._buffer):
                 for place in self._places:
@@ -159,7 +173,7 @@ class Recording:
 
     async def _observe(self, place: Place, seen: Sequence[SeenObject], since: datetime | None) -> None:
         rules = replace(self._rules, values=place.values)
-        await self._write(place, await asyncio.to_thread(observed, place, seen, rules, since))
+        await self._write(place, await self._in_thread(partial(observed, place, seen, rules, since)))
 
     async def _write(self, place: Place, batch: Batch) -> None:
         for uid, version in batch.versions.items():
@@ -168,10 +182,18 @@ class Recording:
         for observations in batch.rounds:
             for start in range(0, len(observations), BATCH_OBJECTS):
                 some = observations[start : start + BATCH_OBJECTS]
-                for step in await self._history.record([one.object.uid for one in some], partial(_decide, some)):
+                for step in await self._history.record([one.object.uid for one in some], partial(self._decide, some)):
                     if step.version is not None:
                         self._metrics.add(HISTORY_CHANGES, type=str(step.version.type))
                 learn(place, batch, some)
+
+    async def _decide(
+        self, observations: Sequence[Observation], heads: Mapping[str, ObjectHead]
+    ) -> Sequence[HistoryStep]:
+        return await self._in_thread(partial(decided, heads, observations))
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _note(self, watches: Sequence[tuple[Place, datetime | None, WatchState]]) -> None:
         rows = [
@@ -189,11 +211,6 @@ class Recording:
     def _unseen_since(self, place: Place) -> datetime | None:
         """Returns from when on changes of a kind may not have been seen; None: it was never watched."""
         return place.shed_at or place.heard_at
-
-
-async def _decide(observations: Sequence[Observation], heads: Mapping[str, ObjectHead]) -> Sequence[HistoryStep]:
-    """Decides in a thread what observations add to the history."""
-    return await asyncio.to_thread(decided, heads, observations)
 
 
 def _why(place: Place) -> str:

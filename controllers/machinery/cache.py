@@ -8,8 +8,9 @@ Decision: finished Alerts, Investigations and ChatMessages, of which there may b
 managed fields, and parsed each time that one is asked for: they rest, so that is hardly ever.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import orjson
@@ -70,6 +71,14 @@ class UnreadableObject:
     error: InvalidResource
 
 
+@dataclass(slots=True)
+class _Write:
+    """Counts the open writes of an object, and keeps the callables that wait for their end."""
+
+    depth: int = 0
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+
 class Cache:
     """Caches objects of this project's kinds, and the labels of namespaces. Implements `tarsy.plan.catalog.Catalog`."""
 
@@ -80,6 +89,7 @@ class Cache:
         self._versions: dict[str, dict[tuple[str, str], Version]] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
         self._written: set[Key] = set()
+        self._writes: dict[Key, _Write] = {}
 
     def put(self, raw: Mapping[str, Any], *, instead_of: Version | None = None) -> Key:
         """Stores an object as the API gave it, unless a newer version is stored.
@@ -112,6 +122,28 @@ class Cache:
         key = self.put(raw)
         if self.version(key) == Version.of(raw):
             self._written.add(key)
+
+    @contextmanager
+    def writing(self, key: Key) -> Iterator[None]:
+        """Holds `after_write` of an object back until the block, and all that are open beside it, have ended."""
+        write = self._writes.setdefault(key, _Write())
+        write.depth += 1
+        try:
+            yield
+        finally:
+            write.depth -= 1
+            if not write.depth:
+                del self._writes[key]
+                for then in write.waiting:
+                    then()
+
+    def after_write(self, key: Key, then: Callable[[], None]) -> None:
+        """Calls `then` when this process is not writing the object: now, or as soon as it has written it."""
+        write = self._writes.get(key)
+        if write is None:
+            then()
+        else:
+            write.waiting.append(then)
 
     def is_written(self, key: Key) -> bool:
         """Checks whether the stored version of an object is a status that this process wrote."""

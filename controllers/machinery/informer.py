@@ -18,6 +18,7 @@ because the watch may tell of two changes in one event.
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
@@ -101,7 +102,9 @@ class Informer:
         after = self._cache.version(key)
         if before is not None and after is not None and before.uid != after.uid:
             self.gone(key, before.uid)
-        if not self._is_echo(key, Version.of(raw)):
+        if key.kind in _ECHOED:
+            self._cache.after_write(key, partial(self._look_unless_echo, key, Version.of(raw)))
+        else:
             self.look_at(key)
         self._note_waiting(key)
         if key.kind == Alert.KIND:
@@ -163,9 +166,13 @@ class Informer:
                 if reference is not None and reference.name == key.name:
                     self._queue.add(other)
 
+    def _look_unless_echo(self, key: Key, told: Version) -> None:
+        if not self._is_echo(key, told):
+            self.look_at(key)
+
     def _is_echo(self, key: Key, told: Version) -> bool:
         """Checks for an event that tells no more than a status that this process wrote; `told` is its version."""
-        if key.kind not in _ECHOED or self._cache.finished(key) is not None:
+        if self._cache.finished(key) is not None:
             self._generations.pop(key, None)
             return False
         generation = told.uid, told.generation

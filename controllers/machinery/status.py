@@ -89,16 +89,17 @@ async def patch_status(
     if not patch:
         return None
     body = {"metadata": dict(seen), "status": patch}
-    try:
-        answer = await client.patch(key.kind, key.namespace, key.name, body, subresource="status")
-    except ApiError as error:
-        if error.reason == "NotFound":
-            return None
-        if error.reason == "Conflict":
-            there = await client.find(key.kind, key.namespace, key.name)
-            if there is None or there["metadata"]["uid"] != seen["uid"]:
+    with cache.writing(key):  # the watch may tell of the write before its answer is here
+        try:
+            answer = await client.patch(key.kind, key.namespace, key.name, body, subresource="status")
+        except ApiError as error:
+            if error.reason == "NotFound":
                 return None
-            cache.put(there)
-        raise
-    cache.put_written(answer)
-    return answer
+            if error.reason == "Conflict":
+                there = await client.find(key.kind, key.namespace, key.name)
+                if there is None or there["metadata"]["uid"] != seen["uid"]:
+                    return None
+                cache.put(there)
+            raise
+        cache.put_written(answer)
+        return answer

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
 from tarsy.controllers.runs.projection import news, project
@@ -139,7 +139,9 @@ class Publisher:
                 continue
             self._again.discard(record.id)
             try:
-                await self._publish_despite_conflicts(record)
+                # Until all is noted: a finished object is then found at rest, with the digest of its status.
+                with self._cache.writing(_key(record)):
+                    await self._publish_despite_conflicts(record)
                 self._looked[record.id] = time.monotonic()
             except StoreError:
                 raise
@@ -213,6 +215,11 @@ class Publisher:
 
 
 _Told = InvestigationStatus | ChatMessageStatus
+
+
+def _key(record: InvestigationRecord) -> Key:
+    kind = Investigation.KIND if record.parent is None else ChatMessage.KIND
+    return Key(kind, record.namespace, record.name)
 
 
 def _is_kept(answer: Mapping[str, Any], status: _Told) -> bool:

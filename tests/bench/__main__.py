@@ -31,6 +31,7 @@ from tests.bench import (
     evidence,
     first_request,
     floor,
+    history,
     hostile,
     incidents,
     kopf_share,
@@ -77,6 +78,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "page": page.run,
     "incidents": incidents.run,
     "evidence": evidence.run,
+    "history": history.run,
 }
 """Those that need no operator, and are run before there is one."""
 

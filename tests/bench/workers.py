@@ -6,8 +6,6 @@ The second is the lease for the most part: nobody may go on before it is sure th
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,15 +13,14 @@ from tests.bench import at_once
 from tests.bench.bed import AGENT, RUN_SECONDS, Bed, Tenant, loop_script, now
 from tests.bench.figures import Figure, Result, spread
 from tests.bench.processes import machine_time, tree_cpu_seconds
+from tests.bench.worker_pod import worker_pod
 
 from tarsy.runtime.settings import WorkerSettings
-from tarsy_dev.operator_process import OperatorProcess
 
 CALLS, TOKENS = 3, 20
 PLACES = 40
 LEASE_SECONDS = WorkerSettings().lease_seconds
 WATCH_SECONDS = 0.05
-_WORKERS = "SELECT count(*) FROM worker WHERE expires_at > now()"
 _CALLS = """
 SELECT c.started_at AS at FROM investigation i JOIN stage s ON s.investigation = i.id
 JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
@@ -48,28 +45,11 @@ async def run(bed: Bed, quick: bool) -> Result:
     return Result(how, figures)
 
 
-@contextlib.asynccontextmanager
-async def _worker(bed: Bed, places: int, processes: int = 1) -> AsyncIterator[OperatorProcess]:
-    """A worker pod whose processes are all registered."""
-    limits = ["--places", str(places), "--global-limit", "1000", "--processes", str(processes)]
-    fixed = ["--kubeconfig", str(bed.stack.kubeconfig), "--health-port", "0", "--drain-seconds", "0"]
-    environment = {"TARSY_DATABASE_URL": bed.stack.database_url}
-    before = await bed.pool.fetchval(_WORKERS)
-    process = OperatorProcess([*fixed, *limits], environment, bed.stack.operator_log, command="worker")
-    try:
-        async with asyncio.timeout(RUN_SECONDS):
-            while await bed.pool.fetchval(_WORKERS) < before + processes:  # noqa: ASYNC110 (other processes)
-                await asyncio.sleep(WATCH_SECONDS)
-        yield process
-    finally:
-        await process.stop()
-
-
 async def _a_minute(bed: Bed, processes: int, runs: int) -> list[Figure]:
     script = loop_script(CALLS, tokens=TOKENS)
     async with (
         bed.tenant(f"workers-{processes}", script, "--places", "0") as tenant,
-        _worker(bed, PLACES, processes) as worker,
+        worker_pod(bed, PLACES, processes) as worker,
     ):
         await _warm(tenant)
         machine, cpu = machine_time(), tree_cpu_seconds(worker.pid)
@@ -98,7 +78,7 @@ async def _paced(bed: Bed, processes: int, runs: int) -> list[Figure]:
     script = loop_script(at_once.CALLS, tokens=at_once.TOKENS, **pace)
     async with (
         bed.tenant("workers-paced", script, "--places", "0") as tenant,
-        _worker(bed, runs, processes) as worker,
+        worker_pod(bed, runs, processes) as worker,
     ):
         await tenant.chain([AGENT])
         ideal = at_once.ideal_seconds(await tenant.asked(at_once.CALLS))
@@ -121,7 +101,7 @@ async def _paced(bed: Bed, processes: int, runs: int) -> list[Figure]:
 async def _after_a_kill(bed: Bed, runs: int) -> list[Figure]:
     script = loop_script(1, tokens=TOKENS)
     script["agents"][AGENT][0]["gate"] = "door"
-    async with bed.tenant("recovery", script, "--places", "0") as tenant, _worker(bed, runs) as victim:
+    async with bed.tenant("recovery", script, "--places", "0") as tenant, worker_pod(bed, runs) as victim:
         door = f"{tenant.base_url.removesuffix('/v1')}/control/gates/door"
         async with bed.http.post(door, raise_for_status=True):
             await tenant.chain([AGENT])
@@ -129,7 +109,7 @@ async def _after_a_kill(bed: Bed, runs: int) -> list[Figure]:
             await tenant.create_many("run", runs)
         began = datetime.fromtimestamp(0, UTC)
         await _under_way(tenant, runs, 1, began)
-        async with _worker(bed, runs):
+        async with worker_pod(bed, runs):
             await asyncio.sleep(LEASE_SECONDS / 3)  # it has started, and waits for something to do
             if len(await tenant.bed.pool.fetch(_CALLS, tenant.name, 1, began)) < runs:
                 raise RuntimeError("the machine is too busy: a worker lost its leases before it was killed")

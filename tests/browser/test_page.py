@@ -141,7 +141,7 @@ async def test_a_list_is_live_filtered_by_its_address_and_used_by_keys(site: Sit
         assert "state=failed" in page.url
         await page.reload()
         await page.get_by_text("No investigations match the filters.").wait_for()
-        await page.get_by_role("link", name="Clear").click()
+        await page.get_by_role("link", name="Clear filters").click()
         await row.wait_for()
         await page.keyboard.press("/")
         assert await page.evaluate("document.activeElement.getAttribute('type')") == "search"
@@ -218,10 +218,10 @@ async def test_an_alert_brings_the_single_tools_that_were_picked(site: Site) -> 
         await page.get_by_label("Alert type").fill("KubePodCrashLooping")
         await page.get_by_label("Alert", exact=True).fill("The pods of checkout in shop crash.")
         await page.get_by_role("checkbox", name="kubernetes").check()
-        await page.get_by_text("select tools").click()
+        await page.get_by_text("Select tools").click()
         await page.get_by_role("group", name="Tools of kubernetes").get_by_label("get_resource").uncheck()
         await page.get_by_text("3 of 4 tools").wait_for()
-        await page.get_by_label("URL context").select_option("off")
+        await page.get_by_label("URL context").select_option("Off")
         await page.get_by_role("button", name="Submit").scroll_into_view_if_needed()
         await looked_at(page, "submit-tools")
         await page.get_by_role("button", name="Submit").click()
@@ -238,7 +238,7 @@ async def test_a_list_is_of_the_time_that_was_picked_and_the_address_holds_it(si
         await site.signed_in(page)
         row = page.get_by_role("row").filter(has_text=name)
         await row.wait_for()
-        await page.get_by_label("Accepted").select_option("custom range …")
+        await page.get_by_label("Accepted").select_option("Custom range …")
         await page.get_by_label("Until").fill("2020-01-01T12:00")
         await page.get_by_text("No investigations match the filters.").wait_for()
         assert "until=2020-01-01T17%3A00%3A00Z" in page.url

@@ -142,3 +142,26 @@ async def test_the_first_load_is_small_and_contains_no_fixtures() -> None:
     files = read_page()
     assert sum(len(gzip.compress(files[name].body)) for name in ("index.html", *assets)) <= FIRST_LOAD
     assert not [name for name, file in files.items() if b"checkout-6f7d9c8b54" in file.body]
+
+
+async def test_the_strip_of_changes_leads_to_its_tool_calls(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 800})
+    await _opened(page, "fixtures.html?state=investigation-succeeded-high")
+    strip = page.locator("section.card", has=page.get_by_role("heading", name="Changes around the onset"))
+    await strip.get_by_text("First candidate").wait_for()
+    await strip.locator(".first-candidate").get_by_role("button", name="ConfigMap shop/checkout-config").click()
+    await page.locator(".event.chosen", has_text="tarsy.changes").wait_for()
+    await strip.get_by_role("button", name="container-exits-at-start").click()
+    await page.locator(".event.chosen", has_text="tarsy.triage").wait_for()
+    await strip.get_by_role("button", name="Show more").click()
+    await strip.get_by_text("NetworkPolicy shop/payments-ingress").wait_for()
+    await page.close()
+
+
+async def test_an_investigation_without_changes_has_no_strip(chromium: "Browser") -> None:
+    page = await chromium.new_page()
+    await _opened(page, "fixtures.html?state=investigation-succeeded-low")
+    await page.get_by_role("heading", name="Finding").wait_for()
+    await _drawn(page)
+    assert await page.get_by_role("heading", name="Changes").count() == 0
+    await page.close()

@@ -14,6 +14,7 @@ from tarsy.resources.meta import API_VERSION
 from tarsy_dev.kubectl import run_kubectl
 from tarsy_dev.model import Script, demo_script
 from tarsy_dev.objects import manifest, put_all
+from tarsy_dev.sample import let_agents_read
 from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import Stack, running_stack
 
@@ -29,6 +30,7 @@ async def stack(api_kind: ApiKind) -> AsyncIterator[Stack]:
     async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()
         await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
+        await let_agents_read(stack.client, SHOP)
         script = demo_script()
         agents = {**script.agents, "chat-agent": [{"text": "The key was renamed."}]}
         changes = {"agents": agents, "first_token_ms": 0, "per_token_ms": 0}

@@ -181,6 +181,7 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
     text = demo.output()
     for part in (
         "SCRIPTED model",
+        'container-crash-loop: "exitCode: 1"',
         "kubectl get talert,inv -n shop",
         "investigation.tarsy.dev/",
         "kubectl describe inv",
@@ -190,10 +191,25 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
         f"(by {getpass.getuser()}, ",
     ):
         assert part in text, text
+    evidence = text[: text.index("triage/kubernetes-agent")]
+    first = evidence.partition("1. score ")[2].splitlines()[0]
+    assert "Config of ConfigMap shop/checkout-config: changed" in first, "before a model is asked"
+    assert 'container-crash-loop: "exitCode: 1"' in evidence
     assert "Somebody" not in text, "admission stamps authors here as in a cluster"
     assert not [line for line in text.splitlines() if line.startswith(("09:", " ")) and line != line.rstrip()]
     assert ("The demo has ended, and the web UI with it" in text) == is_built()
     assert demo.left() == []
+
+
+async def test_demo_without_a_fault_says_so(start: Start) -> None:
+    demo = await start("demo", "--scenario", "no-fault")
+    assert await demo.ended(600) == 0, demo.output()
+    text = demo.output()
+    evidence = text[: text.index("triage/kubernetes-agent")]
+    assert "No rule finds a fault in Pod shop/catalog-5d8f6b7c9d-p4n7m." in evidence
+    assert "No fault: the pod catalog-5d8f6b7c9d-p4n7m is ready" in text
+    for line in ("Claims:             2", "Supported Claims:   2", "Phase:                Succeeded"):
+        assert line in text, text
 
 
 async def test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing(

@@ -165,8 +165,8 @@ export const ACTIONS = {
 
 export const OPTIONS = {
   allNamespaces: "All namespaces",
-  searchSummaries: "Search in summaries",
-  searchTimelines: "Search in timelines",
+  searchSummaries: "In summaries",
+  searchTimelines: "In timelines",
   anyPhase: "Any phase",
   anyTime: "Any time",
   customRange: "Custom range …",

@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from tarsy.plan.errors import FieldPath
-from tarsy.plan.model import AgentPlan, CallTimeouts, Plan, ProviderPlan, ServerPlan, StagePlan
+from tarsy.plan.model import AgentPlan, CallTimeouts, ChangesPlan, Plan, ProviderPlan, ServerPlan, StagePlan
 from tarsy.plan.resolve import Explained
 
 BUILT_IN = "built in"
@@ -44,11 +44,24 @@ def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, FieldP
     head = Text("stage ")
     head.append(stage.name, style="bold")
     branch = root.add(head)
+    if stage.changes is not None:
+        branch.add(_changes(stage.changes, f"{path}.changes", origins))
+        return
     branch.add(_table([("success policy", stage.success_policy.value, origins.get(f"{path}.success_policy"))]))
     for index, agent in enumerate(stage.agents):
         _agent(branch, "agent", agent, f"{path}.agents[{index}]", origins)
     if stage.synthesis is not None:
         _agent(branch, "synthesis", stage.synthesis, f"{path}.synthesis", origins)
+
+
+def _changes(changes: ChangesPlan, path: str, origins: Mapping[str, FieldPath]) -> Table:
+    """A stage of kind Changes, which asks no model."""
+    rows: list[Row] = [
+        ("reads as", changes.account or "nobody: it reads nothing", origins.get(f"{path}.account")),
+        ("window", f"{changes.window_seconds:g} s before the onset", origins.get(f"{path}.window_seconds")),
+        ("stop when", changes.stop_when, origins.get(f"{path}.stop_when")),
+    ]
+    return _table(rows)
 
 
 def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mapping[str, FieldPath]) -> None:

@@ -251,8 +251,14 @@ class _Reading:
 
 
 def _conclusion(finding: Finding) -> str:
-    claims = "\n".join(f"- {claim.text}" for claim in finding.claims)
+    claims = "\n".join(f"- {claim.text}{_cited(claim)}" for claim in finding.claims)
     return with_finding(f"{finding.summary}\n\n{claims}".strip(), finding)
+
+
+def _cited(claim: Claim) -> str:
+    """The quote of a claim, where it says more than the claim itself."""
+    quotes = [citation.quote for citation in claim.citations if citation.quote not in claim.text]
+    return "".join(f"\n  {quote}" for quote in quotes)
 
 
 def _arguments(run: ChangesRun, subject: AlertSubject) -> str:

@@ -1,9 +1,8 @@
 """Sends requests to the Kubernetes API: dicts in, dicts out, one class of error.
 
 The official client loads the configuration (kubeconfig with exec plugins and OIDC, in-cluster tokens that rotate); the
-requests are ours, because a generated method a kind and a model class an answer cost more than they give when most
-objects are custom resources. Every request has a timeout; a conflict, a missing object or a refusal is told apart by
-`ApiError.reason`, the API's own word.
+requests are ours: a generated method a kind and a model class an answer cost more than they give here. Every request
+has a timeout; a conflict, a missing object or a refusal is told apart by `ApiError.reason`, the API's own word.
 """
 
 import asyncio
@@ -21,6 +20,7 @@ import yaml
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
+from tarsy.kube.configuration_errors import text_without_content
 from tarsy.kube.kinds import path
 from tarsy.kube.response_room import ResponseRoom
 
@@ -33,9 +33,6 @@ MAX_PAUSE_SECONDS = 5.0
 """Upper limit of one such pause, whatever Retry-After says."""
 
 PAGE_SIZE = 500
-CONNECTIONS = 64
-"""Maximum connections of a client."""
-
 _PLACE = (
     "host",
     "ssl_ca_cert",
@@ -83,7 +80,7 @@ class Connection:
 class KubeClient:
     """Connects to one Kubernetes API as one identity. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration, loader: Any = None, *, connections: int = CONNECTIONS) -> None:
+    def __init__(self, configuration: Configuration, loader: Any = None, *, connections: int = 64) -> None:
         """Takes a loaded configuration, what loaded it where tokens come from a plugin, and the maximum connections."""
         self._configuration = configuration
         self._loader = loader
@@ -113,7 +110,7 @@ class KubeClient:
             )
         except (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError) as error:
             where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
-            said = _without_content(error)
+            said = text_without_content(error)
             raise ApiError(0, "NoConfiguration", f"no usable cluster configuration in {where}: {said}") from None
         return cls(configuration, loader)
 
@@ -155,10 +152,7 @@ class KubeClient:
         return KubeClient(nobody)
 
     def apart(self, connections: int) -> "KubeClient":
-        """Makes a client of the same identity with connections of its own, at most `connections`; enter it.
-
-        Streams that stay open would use up those of this client.
-        """
+        """Makes a client of the same identity with so many connections of its own, for streams; enter it."""
         return KubeClient(self._configuration, self._loader, connections=connections)
 
     def bearing(self, token: str) -> "KubeClient":
@@ -265,8 +259,6 @@ class KubeClient:
         resource_version: str | None = None,
     ) -> None:
         """Deletes an object; one that does not exist is no error.
-
-        With `resource_version` only that state of it is deleted, and any other is a `Conflict`.
 
         Args:
             kind: of the object.
@@ -412,9 +404,8 @@ class KubeClient:
 def _pause(answer: aiohttp.ClientResponse) -> float | None:
     """Reads the seconds until a rejected request is to be repeated; None: it was processed, or none are given."""
     after = answer.headers.get("Retry-After", "")
-    if answer.status != 429 or not after.isascii() or not after.isdigit():
-        return None
-    return min(float(after), MAX_PAUSE_SECONDS)
+    busy = answer.status == 429 and after.isascii() and after.isdigit()
+    return min(float(after), MAX_PAUSE_SECONDS) if busy else None
 
 
 def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[str, Any]:
@@ -433,12 +424,3 @@ def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[st
     reason = str(said.get("reason") or phrase or "Error") if code >= 300 else "NoKubernetesAnswer"
     message = str(said.get("message") or f"{what}: HTTP status {code}, without a response of the Kubernetes API")
     raise ApiError(code if code >= 300 else 0, reason, message)
-
-
-def _without_content(error: Exception) -> str:
-    """Describes the error in a configuration without quoting it: a kubeconfig holds tokens and keys."""
-    if isinstance(error, kube_config.ConfigException | OSError):
-        return str(error)
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"it is not valid YAML (line {error.problem_mark.line + 1})"
-    return f"it is malformed ({type(error).__name__})"

@@ -139,5 +139,5 @@ class Shop:
 
 @pytest.fixture
 async def shop(tarsy_api: LocalApi, kube: KubeClient, namespace: str, records: asyncpg.Pool) -> Shop:
-    found = await kube.patch("Namespace", None, namespace, {"metadata": {"labels": {LABEL: "Keys"}}})
+    found = await kube.patch("Namespace", None, namespace, {"metadata": {"labels": {LABEL: "keys"}}})
     return Shop(kube, records, tarsy_api.kubeconfig, namespace, found["metadata"]["uid"])

@@ -27,7 +27,7 @@ def objects(number: int) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("choice", ["Keys", "MaskedValues"])
+@pytest.mark.parametrize("choice", ["keys", "masked-values"])
 async def test_no_value_and_no_secret_is_stored(shop: Shop, choice: str) -> None:
     await shop.kube.patch("Namespace", None, shop.name, {"metadata": {"labels": {"tarsy.dev/history": choice}}})
     async with shop.recorder():
@@ -41,6 +41,6 @@ async def test_no_value_and_no_secret_is_stored(shop: Shop, choice: str) -> None
         stored = (await shop.everything_stored()).decode()
     found = {value for value in VALUES if value in stored}
     masked = {value for value in VALUES if "secret" not in value}
-    assert found == (masked if choice == "MaskedValues" else set())
+    assert found == (masked if choice == "masked-values" else set())
     assert "hunter1hunter1" not in stored and "hunter2hunter2" not in stored
     assert "Secret" not in stored

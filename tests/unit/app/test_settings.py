@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -20,7 +20,7 @@ from tarsy.app.settings.processes import (
 )
 from tarsy.app.settings.serving_topics import GatewaySettings, IntakeSettings
 from tarsy.app.settings.topic import flag_of
-from tarsy.app.settings.work_topics import ExecutionSettings
+from tarsy.app.settings.work_topics import ExecutionSettings, HistorySettings
 from tarsy.cli.commands import services
 from tarsy.cli.main import app
 from tarsy.mcp.gateway import GatewayLimits
@@ -239,3 +239,19 @@ def test_operator_and_workers_share_a_file_and_each_takes_its_own_topics(tmp_pat
         "spec.execution.maxConcurrent: is 0; it must be at least 1",
         "spec.http.port: is 'x'; it must be a whole number",
     }
+
+
+@pytest.mark.parametrize(("text", "error"), [("14d", ""), ("1s", ""), ("forever", "is no duration"), ("14", "is no")])
+def test_the_retention_of_the_history_is_a_duration(text: str, error: str) -> None:
+    if error:
+        with pytest.raises(ValidationError, match=error):
+            HistorySettings(retention=text)
+    else:
+        assert HistorySettings(retention=text).retention_seconds > 0
+
+
+def test_the_key_of_the_history_is_read_from_its_file_where_there_is_one(tmp_path: Path) -> None:
+    assert HistorySettings().key() is None
+    assert HistorySettings(key_file=tmp_path / "key").key() is None
+    (tmp_path / "key").write_text("k" * 40 + "\n")
+    assert HistorySettings(key_file=tmp_path / "key").key() == b"k" * 40

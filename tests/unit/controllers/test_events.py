@@ -240,3 +240,47 @@ async def test_the_alert_is_woken_only_by_what_it_tells_of_its_investigation() -
         of.event("MODIFIED", {**inv(version=str(version)), "status": status})
         seen.append("Alert/a" in await of.turns())
     assert seen == [True, False, True, True, False, True, True]
+
+
+async def test_an_event_that_comes_before_the_answer_to_the_write_waits_for_it() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    key = Key("Investigation", "team-a", "inv")
+    with of.cache.writing(key):
+        of.event("MODIFIED", {**inv(version="11"), "status": ACCEPTED})
+        assert await of.turns() == set()
+        of.cache.put_written({**inv(version="11"), "status": ACCEPTED})
+    assert await of.turns() == set()
+    of.event("MODIFIED", {**inv(version="12"), "status": ACCEPTED})
+    assert await of.turns() == {"Investigation/inv"}
+
+
+async def test_an_event_that_comes_during_a_write_is_looked_at_when_the_write_has_failed() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    with pytest.raises(TimeoutError), of.cache.writing(Key("Investigation", "team-a", "inv")):
+        of.event("MODIFIED", {**inv(version="11"), "status": ACCEPTED})
+        assert await of.turns() == set()
+        raise TimeoutError
+    assert await of.turns() == {"Investigation/inv"}
+
+
+async def test_an_event_waits_for_the_outermost_write() -> None:
+    of = News()
+    of.event("ADDED", inv(version="10"))
+    await of.turns()
+    key = Key("Investigation", "team-a", "inv")
+    with of.cache.writing(key):
+        with of.cache.writing(key):
+            of.event("MODIFIED", {**inv(version="11"), "status": FINISHED})
+        assert "Investigation/inv" not in await of.turns()
+    assert await of.turns() == {"Investigation/inv"}
+
+
+async def test_a_write_holds_back_the_events_of_no_other_object() -> None:
+    of = News()
+    with of.cache.writing(Key("Investigation", "team-a", "inv")):
+        of.event("ADDED", inv("other", uid=OTHER_UID))
+        assert "Investigation/other" in await of.turns()

@@ -18,6 +18,7 @@ INSTALLED = (
     "components/tenant",
     "components/tenant-agents",
     "components/tenant-evidence",
+    "components/tenant-history",
     "components/tenant-workloads",
     "components/tracing",
     "components/workers",

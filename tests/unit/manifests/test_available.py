@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from tarsy.cli.main import app
@@ -77,7 +78,7 @@ def test_a_container_asks_for_memory_and_cpu_and_is_held_to_its_memory(name: str
 
 @pytest.mark.parametrize("name", OURS)
 def test_nothing_of_the_database_secret_is_a_file_but_the_authority_of_its_certificate(name: str) -> None:
-    (volume,) = (volume for volume in pod(name)["volumes"] if "secret" in volume)
+    (volume,) = (volume for volume in pod(name)["volumes"] if volume["name"] == "database")
     assert volume["secret"] == {
         "secretName": "tarsy-database",
         "optional": True,
@@ -142,3 +143,17 @@ def test_applying_the_overlay_again_leaves_the_number_of_workers_as_it_is() -> N
     assert "path: /spec/replicas" in change["patch"] and "op: remove" in change["patch"]
     assert "replicas" not in PATCHES["tarsy-worker"]["spec"]
     assert PATCHES["tarsy-operator"]["spec"]["replicas"] == 2
+
+
+def test_the_key_of_the_history_is_where_the_settings_look_for_it() -> None:
+    (volume,) = (volume for volume in pod("tarsy-operator")["volumes"] if volume["name"] == "history")
+    assert volume["secret"] == {
+        "secretName": "tarsy-history",
+        "optional": True,
+        "items": [{"key": "key", "path": "key"}],
+    }
+    (container,) = pod("tarsy-operator")["containers"]
+    (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "history")
+    (config,) = installed("ConfigMap")
+    settings = yaml.safe_load(config["data"]["config.yaml"])["spec"]["history"]
+    assert settings == {"keyFile": f"{mount['mountPath']}/key"}

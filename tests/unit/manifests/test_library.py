@@ -54,9 +54,13 @@ def test_a_key_in_a_sample_is_a_placeholder_in_a_labelled_secret() -> None:
     assert set(secret["stringData"].values()) == {"CHANGE-ME"}
 
 
-def test_the_chain_has_a_stage_of_agents_side_by_side_after_one_of_a_single_agent() -> None:
+def test_the_chain_begins_with_evidence_and_has_agents_side_by_side_after_a_single_one() -> None:
     (chain,) = (obj for obj in _read(LIBRARY) if isinstance(obj, Chain))
-    assert [len(stage.agents) for stage in chain.spec.stages] == [1, 2]
+    assert [(stage.kind, len(stage.agents)) for stage in chain.spec.stages] == [
+        ("Changes", 0),
+        ("Agents", 1),
+        ("Agents", 2),
+    ]
     assert "KubePodCrashLooping" in chain.spec.alert_types
 
 

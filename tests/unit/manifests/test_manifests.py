@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from tarsy.app.durations import seconds_or_forever
 from tarsy.app.settings.file import read_configuration
 from tarsy.app.settings.processes import OperatorSettings, WorkerProcessSettings
+from tarsy.controllers.history.places import RECORDED_KINDS
 from tarsy.evidence.reading import KINDS as KINDS_READ
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import (
@@ -69,8 +70,8 @@ def test_the_library_is_plain_files_that_need_no_kustomize() -> None:
 
 def test_every_object_carries_its_namespace_except_what_a_tenant_places() -> None:
     without = [obj for obj in installed() if "namespace" not in obj["metadata"] and obj["kind"] not in CLUSTER_WIDE]
-    names = ("tenant", "tenant-agents", "tenant-evidence", "tenant-workloads")
-    tenants = [f"components/{name}" for name in names]
+    parts = ("tenant", "tenant-agents", "tenant-evidence", "tenant-history", "tenant-workloads")
+    tenants = [f"components/{part}" for part in parts]
     assert without == [obj for folder in tenants for obj in objects(folder)]
 
 
@@ -92,6 +93,21 @@ def test_only_a_role_that_is_bound_in_single_namespaces_reads_secrets() -> None:
     assert reading.isdisjoint(binding["roleRef"]["name"] for binding in installed("ClusterRoleBinding"))
     (role,) = (role for role in ROLES if role["metadata"]["name"] == "tarsy-secret-reader")
     assert [rule["verbs"] for rule in role["rules"]] == [["get"]]
+
+
+def test_the_history_reader_may_list_and_watch_what_is_recorded_and_no_more() -> None:
+    (role,) = (role for role in ROLES if role["metadata"]["name"] == "tarsy-history-reader")
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+    found = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    wanted = {
+        (kind.group.split("/")[2] if kind.group.startswith("/apis/") else "", kind.plural) for kind in RECORDED_KINDS
+    }
+    assert found == wanted
+    (binding,) = (
+        b for b in installed("RoleBinding", "ClusterRoleBinding") if b["roleRef"]["name"] == role["metadata"]["name"]
+    )
+    assert binding["kind"] == "RoleBinding"
+    assert [subject["name"] for subject in binding["subjects"]] == ["tarsy-operator"]
 
 
 def test_no_role_lets_its_holder_become_another() -> None:

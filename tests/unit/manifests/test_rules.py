@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embedded_kubeapi.builtin.catalog import builtin_resources
-from tarsy.evidence.reading import KINDS as READ
+from tarsy.evidence.reading import KINDS as KINDS_READ
 from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import installed, named
@@ -55,7 +55,7 @@ def resources() -> set[tuple[str, str]]:
     found |= {(GROUP, f"{kind.PLURAL}/status") for kind in KINDS.values()}
     found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events")}
     found |= {(RECORD, name) for name in ("changes", "triage")}
-    found |= {(kind.api_group, kind.plural) for kind in READ if kind.optional}
+    found |= {(kind.group.split("/")[2], kind.plural) for kind in KINDS_READ if kind.optional}
     for resource in builtin_resources():
         found |= {(resource.group, resource.plural)}
         found |= {(resource.group, f"{resource.plural}/{sub}") for sub in resource.subresources}

@@ -64,3 +64,7 @@ export type State = Item["state"];
 export type Confidence = Schemas["Confidence"];
 export type PhaseWords = Schemas["PhaseWords"];
 export type StepWords = Schemas["StepWords"];
+export type Changes = Schemas["InvestigationChangesView"];
+export type Change = Schemas["ChangeView"];
+export type Signal = Schemas["SignalView"];
+export type ChangedObject = Schemas["EvidenceObject"];

@@ -1,5 +1,5 @@
 /** Arranges changes around the onset for the strip above the timeline. */
-import type { Change, ChangedObject, Changes } from "../api/changes";
+import type { Change, ChangedObject, Changes } from "../api/types";
 import { duration } from "./format";
 
 /** Maximum signals and changes that are shown before the reader asks for more. */
@@ -45,8 +45,8 @@ export function marksOf(changes: Changes): { onset: number | null; marks: Mark[]
   const last = Math.max(0, ...ends);
   const place = (value: number) => (last === first ? 50 : 2 + (96 * (value - first)) / (last - first));
   const marks = changes.changes.flatMap((one) => {
-    const at = place(scaled(Date.parse(one.at)));
-    return Number.isNaN(at) ? [] : [{ at, order: one.order }];
+    const time = Date.parse(one.at);
+    return Number.isNaN(time) ? [] : [{ at: place(scaled(time)), order: one.order }];
   });
   return { onset: changes.onset === null ? null : place(0), marks };
 }

@@ -1,6 +1,6 @@
 /** Shows the changes around the onset of an incident, the first-ranked candidate, and signals of rules with their quotes. */
 import { useState } from "react";
-import type { Change, Changes, Signal } from "../api/changes";
+import type { Change, Changes, Signal } from "../api/types";
 import { firstOf, isEmpty, marksOf, nameOf, relative, SHOWN } from "../logic/changes";
 import { clock, moment, wordOf } from "../logic/format";
 import { ACTIONS, CERTAINTY, CHANGES, EMPTY, ORDERS, SECTIONS } from "../words";

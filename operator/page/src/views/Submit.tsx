@@ -134,7 +134,7 @@ function Waiting({ made, onAnother }: { made: SubmittedAlert; onAnother: () => v
     <div className="view">
       <h1>{made.alertType}</h1>
       <p role="status">
-        Alert {made.namespace}/{made.name} was accepted{alert?.phase ? ` (${alert.phase})` : ""}.
+        Alert {made.namespace}/{made.name}{alert?.phase ? `: ${alert.phase}` : ""}.
         {alert?.phase !== "Rejected" && " Its investigation opens as soon as it exists."}
       </p>
       {refused && <div className="problem">{refused.reason}: {refused.message}</div>}

@@ -32,9 +32,10 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
 
   const [following, setFollowing] = useState(!finished && !event);
   const streamed = timeline.events;
+  const height = virtual.getTotalSize(); // grows when rows are measured
   useEffect(() => {
     if (following && !finished) scrollTo({ top: scrollY + below(list.current) });
-  }, [streamed, following, finished]);
+  }, [streamed, following, finished, height, top]);
   useEffect(() => {
     // Scrolling up stops following.
     let before = scrollY;
@@ -74,7 +75,7 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
           </label>
         )}
       </div>
-      <div ref={list} className="timeline" style={{ height: virtual.getTotalSize() }}>
+      <div ref={list} className="timeline" style={{ height }}>
         {virtual.getVirtualItems().map((item) => {
           const row = shown[item.index];
           if (!row) return null;

@@ -1,6 +1,6 @@
 /** Reads the changes around the onset of an investigation. */
 import { useEffect, useState } from "react";
-import type { Changes } from "../api/changes";
+import type { Changes } from "../api/types";
 import { get, Refused } from "../api/client";
 
 /**

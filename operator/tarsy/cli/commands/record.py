@@ -12,7 +12,7 @@ def purge(
     database_url: DatabaseUrl,
     older_than: Annotated[
         str,
-        typer.Option(help="Minimum time since the investigation ended: a number with s, m, h, d or w, such as 30d."),
+        typer.Option(help="Minimum time since the end or the change: a number with s, m, h, d or w, such as 30d."),
     ],
     namespace: Annotated[
         list[str] | None,
@@ -23,7 +23,7 @@ def purge(
     ] = False,
     output: TextOrJson = "text",
 ) -> None:
-    """Delete the records of investigations that ended long ago, permanently. Running ones are never deleted."""
+    """Delete old records of investigations, and old changes of objects, permanently; never those of running ones."""
     from tarsy.app.durations import seconds_of
     from tarsy.cli.purge import purge_records
 

@@ -34,8 +34,17 @@ def dev(keep: Keep = None, model: _Model = None, model_base_url: BaseUrl = None,
     go(develop(keep, model, model_base_url, api))
 
 
-def demo(keep: Keep = None, model: _Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
-    """Investigate a crash-looping Deployment on this machine; exits 0 if the investigation succeeded."""
+def demo(
+    keep: Keep = None,
+    model: _Model = None,
+    model_base_url: BaseUrl = None,
+    api: Api = "auto",
+    scenario: Annotated[
+        Literal["crash-loop", "no-fault"],
+        typer.Option(help="What to investigate: a Deployment whose pods crash, or one that is well."),
+    ] = "crash-loop",
+) -> None:
+    """Investigate a Deployment on this machine; exits 0 if the investigation succeeded."""
     from tarsy_dev.demo import demonstrate
 
-    go(demonstrate(keep, model, model_base_url, api))
+    go(demonstrate(keep, model, model_base_url, api, scenario))

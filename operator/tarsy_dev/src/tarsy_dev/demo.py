@@ -20,9 +20,10 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads
-from tarsy_dev.develop import ALERT, SHOP, STARTING, configured_model, prepare
+from tarsy_dev.develop import STARTING, configured_model, prepare
 from tarsy_dev.kubectl import run_kubectl
-from tarsy_dev.objects import manifest, put
+from tarsy_dev.objects import put
+from tarsy_dev.sample import ALERTS, SHOP, Scenario, sample_alert
 from tarsy_dev.serving import until_serving
 from tarsy_dev.sign_in_link import SignInLink, make_link
 from tarsy_dev.stack import ApiChoice, Stack, running_stack
@@ -31,7 +32,9 @@ ACCEPT_SECONDS = 60.0
 PROJECTED_SECONDS = 30.0
 
 
-async def demonstrate(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
+async def demonstrate(
+    keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice, scenario: Scenario = "crash-loop"
+) -> int:
     """Runs the demo; returns exit status 0 only if the investigation succeeded.
 
     Args:
@@ -39,6 +42,7 @@ async def demonstrate(keep: Path | None, model: str | None, base_url: str | None
         model: name of a real model.
         base_url: URL of an OpenAI-compatible server.
         api: which Kubernetes API to use.
+        scenario: what is investigated.
     """
     console = new_console(markup=False)
     began = time.monotonic()
@@ -47,12 +51,12 @@ async def demonstrate(keep: Path | None, model: str | None, base_url: str | None
             console.print(STARTING)
         with console.status(STARTING):
             stack = await house.enter_async_context(running_stack(keep, api=api))
-            which = await prepare(stack, configured_model(model, base_url))
+            which = await prepare(stack, configured_model(model, base_url), scenario)
             link = await make_link(stack)
             await house.enter_async_context(_operated(stack, link))
             await until_serving(stack)
         person = await house.enter_async_context(await KubeClient.load(stack.person_kubeconfig))
-        record = await _investigate(console, stack, person, which, began, link)
+        record = await _investigate(console, stack, person, which, began, link, scenario)
         await _show(console, stack, record)
         if is_built() and sys.stdin.isatty() and console.is_terminal:
             await _until_interrupted(console)
@@ -83,14 +87,20 @@ async def _until_interrupted(console: Console) -> None:
 
 
 async def _investigate(
-    console: Console, stack: Stack, person: KubeClient, which: str, began: float, link: SignInLink
+    console: Console,
+    stack: Stack,
+    person: KubeClient,
+    which: str,
+    began: float,
+    link: SignInLink,
+    scenario: Scenario,
 ) -> InvestigationRecord:
-    (alert,) = manifest(ALERT)
+    alert = await sample_alert(person, scenario)
     name = alert["metadata"]["name"]
-    await put(person, {**alert, "metadata": {**alert["metadata"], "namespace": SHOP}})
+    await put(person, alert)
     console.print(f"{stack.api_sentence}; {which}.")
     console.print(f"HTTP API: {stack.http_url}/api/v1 (bearer tokens)", soft_wrap=True)
-    console.print(f"\n$ kubectl apply -n {SHOP} -f manifests/{ALERT}", style="bold", soft_wrap=True)
+    console.print(f"\n$ kubectl apply -n {SHOP} -f manifests/{ALERTS[scenario]}", style="bold", soft_wrap=True)
     console.print(
         f"alert.tarsy.dev/{name} created  (by {stack.person}, {time.monotonic() - began:.1f} s after the start)\n"
     )

@@ -12,16 +12,14 @@ from rich.console import Console
 
 from tarsy.cli.console import new_console
 from tarsy_dev.errors import DevelopmentError
-from tarsy_dev.model import Script
-from tarsy_dev.objects import manifest, put_all
+from tarsy_dev.model import Script, scenario_script
 from tarsy_dev.operator_process import OperatorProcess
+from tarsy_dev.sample import ALERTS, SHOP, Scenario, let_agents_read, put_before, put_scenario
 from tarsy_dev.serving import until_serving
 from tarsy_dev.sign_in_link import SignInLink, make_link
 from tarsy_dev.stack import ApiChoice, RealModel, Stack, running_stack
 
 STARTING = "Starting a Kubernetes API, Postgres and the operator …"
-SHOP = "shop"
-ALERT = "samples/demo/alert-kubepodcrashlooping.yaml"
 
 
 def configured_model(model: str | None, base_url: str | None) -> RealModel | None:
@@ -50,15 +48,25 @@ def _timeout() -> int | None:
     return int(said)
 
 
-async def prepare(stack: Stack, model: RealModel | Script | None) -> str:
+async def prepare(stack: Stack, model: RealModel | Script | None, scenario: Scenario = "crash-loop") -> str:
     """Installs everything and the sample namespace into a started stack, and returns a sentence that names the model.
 
     An existing sample namespace of a kept folder stays as it is.
+
+    Args:
+        stack: started.
+        model: None: the script of the scenario.
+        scenario: what is put into the sample namespace.
     """
+    new = await stack.client.find("Namespace", None, SHOP) is None
+    if new:
+        await put_before(stack.client)
     await stack.install()
-    if await stack.client.find("Namespace", None, SHOP) is None:
-        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
-    return await stack.use_model(model)
+    which = await stack.use_model(model or scenario_script(scenario))
+    if new:
+        await let_agents_read(stack.client, SHOP)
+        await put_scenario(stack.client, scenario)
+    return which
 
 
 async def develop(keep: Path | None, model: str | None, base_url: str | None, api: ApiChoice) -> int:
@@ -110,7 +118,7 @@ def _announce(console: Console, stack: Stack, operator: OperatorProcess, link: S
     line(f"\n    export KUBECONFIG={stack.person_kubeconfig}")
     line(f"    export TARSY_DATABASE_URL='{stack.database_url}'\n")
     console.print(f"The Deployment checkout in namespace {SHOP} is crash-looping. Submit its alert, and watch:\n")
-    alert = Path(str(files("tarsy").joinpath("manifests", ALERT))).resolve()
+    alert = Path(str(files("tarsy").joinpath("manifests", ALERTS["crash-loop"]))).resolve()
     if stack.kubectl is None:
         program = shutil.which("tarsy") or Path(sys.executable).with_name("tarsy")
         line(f"    {program} alerts submit -f {alert} -n {SHOP} --wait\n")

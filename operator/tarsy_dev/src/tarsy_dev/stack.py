@@ -50,6 +50,7 @@ RIGHTS = (
     "base/role.yaml",
     "base/secret-reader.yaml",
     "base/evidence-reader.yaml",
+    "base/run-secrets.yaml",
     "base/record-access.yaml",
     "base/people.yaml",
     "library/secrets.yaml",

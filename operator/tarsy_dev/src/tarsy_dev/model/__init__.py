@@ -4,7 +4,7 @@ It speaks the OpenAI streaming protocol over loopback, so that everything from t
 with a real provider; tests, `tarsy dev` without a key and the benchmarks share it.
 """
 
-from tarsy_dev.model.script import Script, ScriptError, demo_script, load_script, parse_script
+from tarsy_dev.model.script import Script, ScriptError, demo_script, load_script, parse_script, scenario_script
 from tarsy_dev.model.server import ScriptedModel
 
-__all__ = ["Script", "ScriptError", "ScriptedModel", "demo_script", "load_script", "parse_script"]
+__all__ = ["Script", "ScriptError", "ScriptedModel", "demo_script", "load_script", "parse_script", "scenario_script"]

@@ -175,4 +175,14 @@ def load_script(path: Path) -> Script:
 
 def demo_script() -> Script:
     """The script of the demo's agents."""
-    return parse_script(files("tarsy_dev.model").joinpath("demo.yaml").read_text(encoding="utf-8"), "demo.yaml")
+    return scenario_script("crash-loop")
+
+
+def scenario_script(scenario: str) -> Script:
+    """The script of the agents of one scenario of the demo.
+
+    Args:
+        scenario: its name.
+    """
+    name = "demo.yaml" if scenario == "crash-loop" else f"{scenario}.yaml"
+    return parse_script(files("tarsy_dev.model").joinpath(name).read_text(encoding="utf-8"), name)
