@@ -187,7 +187,7 @@ async def scene(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await KubeClient.load(tarsy_api.kubeconfig_for(OPERATOR, groups)))
         nothing = cast(Any, None)
-        world = ProcessContext(records, client, Secrets(client), nothing, nothing, Metrics(), nothing, nothing)
+        world = ProcessContext(records, client, Secrets(client), nothing, nothing, nothing, Metrics(), nothing, nothing)
         server = await stack.enter_async_context(http_server(settings, world, asyncio.Event()))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         await stack.enter_async_context(_running(server))

@@ -7,6 +7,8 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
@@ -17,9 +19,11 @@ from apis import LocalApi
 from integration.evidence_shop import PRIVATE, build_shop
 from integration.http.doors import SYSTEM, Doors, install, open_doors, uninstall
 from integration.http.site import Site, Visitor
+from integration.store.build import execution, stage, tool_call, tool_result, worker, writer
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.store.claims import Claims
 from tarsy_dev.apiserver.process import free_port
 
 Rule = dict[str, list[str]]
@@ -134,17 +138,37 @@ async def test_what_is_asked_wrongly_is_a_sentence(site: Site, shop: str, admini
 async def test_an_investigation_shows_the_changes_before_it_with_the_rights_of_the_reader(
     site: Site, shop: str
 ) -> None:
-    run = await site.accepted(shop, "checkout-down")
+    alert = {"labels": {"deployment": "checkout"}, "startsAt": datetime.now(UTC).isoformat()}
+    run = await site.accepted(shop, "checkout-down", alert_data=json.dumps({"alerts": [alert]}))
     path = f"/namespaces/{shop}/investigations/{run.name}/changes"
     ann = await site.visitor(shop, "ann", here=[TIMELINE, EVERYTHING])
     body = (await ann.get(path)).body
     assert "ConfigMap" in {one["object"]["kind"] for one in body["changes"]}
     assert "image-not-found" in {one["rule"] for one in body["signals"]}
-    assert body["onsetSource"] == "the alert"
+    assert body["onsetSource"] == "the alert" and body["target"]["name"] == "checkout"
+    assert body["changesCall"] is None and body["triageCall"] is None
     eve = await site.visitor(shop, "eve", here=[TIMELINE])
     body = (await eve.get(path)).body
     assert body["changes"] == body["signals"] == []
     assert (await ann.get(f"/namespaces/{shop}/investigations/other/changes")).status == 404
+
+
+async def test_an_investigation_leads_to_the_calls_of_its_own_stage(site: Site, shop: str) -> None:
+    pool = site.services.pool
+    run = await site.accepted(shop, "checkout-down")
+    await Claims(pool).claim(await worker(pool), 1, 100)
+    recorder, begun = writer(pool, run.id), execution(run.id)
+    await recorder.begin_stage(stage(run.id))
+    await recorder.begin_execution(begun)
+    for index, (server, tool) in enumerate((("tarsy", "triage"), ("tarsy", "changes"), ("other", "changes"))):
+        call = replace(tool_call(begun.id, index=index), server=server, tool=tool)
+        await recorder.tool_call_started(call)
+        if tool != "triage":
+            await recorder.tool_call_finished(tool_result(begun.id, index=index))
+    ann = await site.visitor(shop, "ann", here=[TIMELINE])
+    body = (await ann.get(f"/namespaces/{shop}/investigations/{run.name}/changes")).body
+    assert body["changesCall"] == str(tool_call(begun.id, index=1).id)
+    assert body["triageCall"] is None, "it has no result yet"
 
 
 async def test_a_caller_has_two_reads_at_once_and_others_are_not_refused_for_it(site: Site, shop: str) -> None:
