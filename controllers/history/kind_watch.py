@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 WATCH_SECONDS = 240
 """Seconds that a watch lasts, as the API server is asked; then it is opened again."""
 
-PAGE_BYTES = 256 * 1024
+PAGE_BYTES = 128 * 1024
 """Wanted size of a page of a listing: parsing a page is one step of the event loop."""
 
 MAX_LINE_BYTES = 8 * 1024 * 1024

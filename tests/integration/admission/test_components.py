@@ -128,3 +128,28 @@ def test_a_policy_leaves_an_object_without_a_spec_to_its_schema(name: str) -> No
     (first, *_) = policy["spec"]["matchConditions"]
     program = compile_program(first["expression"], ("object",))
     assert [program.evaluate({"object": obj}) for obj in ({}, {"spec": {}})] == [False, True]
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_history_of_a_namespace_labels_it_where_it_is_in_the_kustomization(tmp_path: Path, labelled: bool) -> None:
+    kubectl = find_kubectl()
+    if kubectl is None:
+        pytest.skip("no kubectl on PATH")
+    root = tmp_path.resolve()
+    (root / "namespace.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: payments\n")
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "payments",
+        "resources": ["namespace.yaml"] if labelled else [],
+        "components": [os.path.relpath(MANIFESTS / "components" / "tenant-history", root)],
+    }
+    (root / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    done = subprocess.run([kubectl, "kustomize", root], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = {obj["kind"]: obj["metadata"] for obj in yaml.safe_load_all(done.stdout)}
+    assert found["RoleBinding"]["namespace"] == "payments"
+    assert set(found) == ({"RoleBinding", "Namespace"} if labelled else {"RoleBinding"})
+    if labelled:
+        assert found["Namespace"]["name"] == "payments"
+        assert found["Namespace"]["labels"] == {"tarsy.dev/history": "keys"}
