@@ -28,6 +28,7 @@ from tests.bench import (
     conversation,
     cpu_per_call,
     engine,
+    evidence,
     first_request,
     floor,
     history,
@@ -76,6 +77,7 @@ ALONE: dict[str, Callable[[bool], Awaitable[Result]]] = {
     "lists": lists.run,
     "page": page.run,
     "incidents": incidents.run,
+    "evidence": evidence.run,
     "history": history.run,
 }
 """Those that need no operator, and are run before there is one."""

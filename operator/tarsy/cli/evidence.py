@@ -16,7 +16,7 @@ from tarsy.evidence.changes.ranking import Order
 from tarsy.evidence.reading import CannotRead, read_snapshot
 from tarsy.evidence.report import find_changes, find_faults, gaps_text
 from tarsy.evidence.rules.signal import Certainty
-from tarsy.evidence.snapshot import Gap, ObjectKey, Snapshot
+from tarsy.evidence.snapshot import Gap, ObjectKey
 from tarsy.evidence.target import UnknownTarget, find_target
 from tarsy.evidence.topology import Topology
 from tarsy.http.views.evidence import ChangesView, ChangeView, TriageView
@@ -44,8 +44,8 @@ async def show_changes(
     Raises:
         ApiUseError: the API cannot be used, or there is no such object.
     """
-    snapshot, key = await _read(client, namespace, target)
-    report = find_changes(Topology(snapshot), namespace, key, window=window)
+    topology, key = await _read(client, namespace, target)
+    report = find_changes(topology, namespace, key, window=window)
     view = ChangesView.of(report, default_masker().mask)
     if for_programs(output):
         write_output(view, output)
@@ -56,7 +56,7 @@ async def show_changes(
         console.print(_changes_table(view.changes))
     else:
         console.print(f"No change since {view.since:%H:%M} UTC is visible.")
-    _print_rest(view.left_out, "changes", snapshot.gaps)
+    _print_rest(view.left_out, "changes", topology.gaps)
     return 0
 
 
@@ -72,9 +72,9 @@ async def show_triage(client: KubeClient, namespace: str, target: str | None, ou
     Raises:
         ApiUseError: the API cannot be used, or there is no such object.
     """
-    snapshot, key = await _read(client, namespace, target)
-    signals = find_faults(Topology(snapshot), key)
-    view = TriageView.of(key, signals, snapshot.gaps, default_masker().mask)
+    topology, key = await _read(client, namespace, target)
+    signals = find_faults(topology, key)
+    view = TriageView.of(key, signals, topology.gaps, default_masker().mask)
     if for_programs(output):
         write_output(view, output)
         return 0
@@ -86,16 +86,16 @@ async def show_triage(client: KubeClient, namespace: str, target: str | None, ou
         console.print(f'         {one.rule}: "{one.quote}"', style="dim")
     if not view.signals:
         console.print(f"No rule finds a fault in {view.target or f'namespace {namespace}'}.")
-    _print_rest(view.left_out, "signals", snapshot.gaps)
+    _print_rest(view.left_out, "signals", topology.gaps)
     return 0
 
 
-async def _read(client: KubeClient, namespace: str, target: str | None) -> tuple[Snapshot, ObjectKey | None]:
+async def _read(client: KubeClient, namespace: str, target: str | None) -> tuple[Topology, ObjectKey | None]:
     try:
         snapshot = await read_snapshot(with_token(client), namespace, datetime.now(UTC))
         if not any(one.namespace for one in snapshot.all_keys()):
             await _require_namespace(client, namespace)
-        return snapshot, None if target is None else find_target(snapshot, namespace, target)
+        return Topology(snapshot), None if target is None else find_target(snapshot, namespace, target)
     except CannotRead as error:
         raise ApiUseError(f"the cluster cannot be read: {one_line(str(error), 400)}", error.status) from None
     except UnknownTarget as error:

@@ -5,18 +5,17 @@ it, a Node to its pods.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from tarsy.evidence.fields import Object, labels, mapping, mappings, string, value
-from tarsy.evidence.snapshot import ObjectKey, Snapshot, selects
-from tarsy.evidence.workloads import TEMPLATE_PATHS, containers, references, template_labels, template_of
+from tarsy.evidence.selection import Selection
+from tarsy.evidence.snapshot import ObjectKey, Snapshot
+from tarsy.evidence.workloads import TEMPLATE_PATHS, containers, references, template_of
 
 _ADOPTED = {"Deployment": "ReplicaSet", "ReplicaSet": "Pod", "StatefulSet": "Pod", "DaemonSet": "Pod"}
 _LIMITS = ("ResourceQuota", "LimitRange")
-_SELECTED = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _SCALERS = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "ScaledObject")
 _HOST = re.compile(r"(?<![\w.-])([a-z][a-z0-9-]{0,62})(?:\.([a-z0-9-]{1,63}))?(?:\.svc[a-z.]*)?(?=[:/]|$)")
 _OF_TEMPLATE = re.compile(r"(.+)-[0-9]+")
@@ -46,8 +45,7 @@ class Relation(StrEnum):
     AUTHORIZES = "authorizes"
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """One object affects another."""
 
     source: ObjectKey
@@ -55,31 +53,14 @@ class Edge:
     relation: Relation
 
 
-class _PodLabels:
-    """Finds pods and workloads by the labels of their pods, without a look at each for every selector."""
+def find_edges(snapshot: Snapshot, pods: Selection) -> Iterator[Edge]:
+    """Yields the edges between the objects of a snapshot; one may come twice.
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._labels: dict[str, dict[ObjectKey, Mapping[str, str]]] = defaultdict(dict)
-        self._having: dict[tuple[str, str, str], list[ObjectKey]] = defaultdict(list)
-        for kind in _SELECTED:
-            for key, obj in snapshot.items(kind):
-                found = template_labels(template_of(key, obj) or {})
-                self._labels[key.namespace][key] = found
-                for name, text in found.items():
-                    self._having[key.namespace, name, text].append(key)
-
-    def chosen(self, selector: Object, namespace: str) -> Iterator[ObjectKey]:
-        """Yields the pods of a namespace that a selector selects, and the workloads whose pods it would select."""
-        every = self._labels.get(namespace, {})
-        wanted = labels(selector, "matchLabels")
-        having = [self._having.get((namespace, *pair), []) for pair in wanted.items()]
-        among = min(having, key=len, default=list(every))
-        yield from (key for key in among if selects(selector, every[key]))
-
-
-def find_edges(snapshot: Snapshot) -> Iterator[Edge]:
-    """Yields the edges between the objects of a snapshot; one may come twice."""
-    pods, claimed = _PodLabels(snapshot), _claim_templates(snapshot)
+    Args:
+        snapshot: the objects.
+        pods: its pods, by label.
+    """
+    claimed = _claim_templates(snapshot)
     for key in snapshot.all_keys():
         obj = snapshot.at(key)
         yield from _owners(key, obj, snapshot)
@@ -90,7 +71,7 @@ def find_edges(snapshot: Snapshot) -> Iterator[Edge]:
             yield from _of_pods(key, obj, snapshot)
             yield from _orphans(key, obj, snapshot, pods)
         elif key.kind in _LIMITS:
-            yield from (Edge(key, other, Relation.LIMITS) for other in _pod_sources(snapshot, key.namespace))
+            yield from _limited(key, snapshot, pods)
         elif key.kind in _SCALERS:
             field = "targetRef" if key.kind == "VerticalPodAutoscaler" else "scaleTargetRef"
             yield from _named(key, mapping(obj, "spec", field), snapshot)
@@ -120,7 +101,7 @@ def _owners(key: ObjectKey, obj: Object, snapshot: Snapshot) -> Iterator[Edge]:
             yield Edge(found, key, Relation.OWNS)
 
 
-def _orphans(key: ObjectKey, obj: Object, snapshot: Snapshot, pods: _PodLabels) -> Iterator[Edge]:
+def _orphans(key: ObjectKey, obj: Object, snapshot: Snapshot, pods: Selection) -> Iterator[Edge]:
     """Yields the objects without an owner that a controller selects: it adopts them."""
     kind = _ADOPTED.get(key.kind)
     selector = mapping(obj, "spec", "selector")
@@ -138,9 +119,7 @@ def _gitops(key: ObjectKey, obj: Object, snapshot: Snapshot) -> Iterator[Edge]:
             continue
         namespace = marks.get(namespace_label, key.namespace) if namespace_label else ""
         yield from (
-            Edge(other, key, Relation.DEPLOYS)
-            for other in snapshot.keys(kind, namespace)
-            if other.name == name and other != key
+            Edge(other, key, Relation.DEPLOYS) for other in snapshot.named(kind, namespace, name) if other != key
         )
 
 
@@ -169,7 +148,7 @@ def _called(template: Object, namespace: str, snapshot: Snapshot) -> Iterator[Ob
                     yield key
 
 
-def _of_kind(key: ObjectKey, obj: Object, pods: _PodLabels) -> Iterator[Edge]:
+def _of_kind(key: ObjectKey, obj: Object, pods: Selection) -> Iterator[Edge]:
     spec = mapping(obj, "spec")
     match key.kind:
         case "Service":
@@ -207,12 +186,15 @@ def _named(key: ObjectKey, reference: Object, snapshot: Snapshot) -> Iterator[Ed
         yield Edge(key, other, Relation.SCALES)
 
 
-def _pod_sources(snapshot: Snapshot, namespace: str) -> Iterator[ObjectKey]:
-    """Yields the pods and workloads of a namespace that have no owner."""
-    for kind in TEMPLATE_PATHS:
-        for other, obj in snapshot.items(kind, namespace):
+def _limited(key: ObjectKey, snapshot: Snapshot, pods: Selection) -> Iterator[Edge]:
+    """Yields the pods and workloads of a namespace that have no owner: a quota or limit range concerns each."""
+    for other in pods.chosen({}, key.namespace):
+        if not mappings(snapshot.at(other), "metadata", "ownerReferences"):
+            yield Edge(key, other, Relation.LIMITS)
+    for kind in ("Job", "CronJob"):
+        for other, obj in snapshot.items(kind, key.namespace):
             if not mappings(obj, "metadata", "ownerReferences"):
-                yield other
+                yield Edge(key, other, Relation.LIMITS)
 
 
 def _backends(route: Object) -> Iterable[str]:

@@ -68,7 +68,8 @@ def _of_conditions(key: ObjectKey, obj: Object) -> tuple[datetime, str] | None:
     found = [
         (at, f"condition {string(one, 'type')} of {key}")
         for one in mappings(obj, "status", "conditions")
-        if (one.get("type"), one.get("status")) in _BAD and (at := moment(one, "lastTransitionTime")) is not None
+        if (string(one, "type"), string(one, "status")) in _BAD
+        and (at := moment(one, "lastTransitionTime")) is not None
     ]
     return min(found, default=None)
 

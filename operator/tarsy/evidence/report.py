@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from tarsy.evidence.changes.explained import explained
-from tarsy.evidence.changes.ranking import WINDOW_BEFORE, RankedChange, rank
+from tarsy.evidence.changes.ranking import LONGEST_WINDOW, WINDOW_BEFORE, RankedChange, rank
 from tarsy.evidence.changes.reconstruct import reconstruct
 from tarsy.evidence.edges import Relation
 from tarsy.evidence.history.recorded import RecordedHistory, merged_changes
@@ -14,6 +14,8 @@ from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import Gap, ObjectKey
 from tarsy.evidence.topology import Reach, Topology
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def find_changes(
         namespace: of the target.
         target: the object; None: every object of the namespace counts alike.
         alerted_at: when monitoring says that the alert began.
-        window: how long before the onset changes count.
+        window: how long before the onset changes count, at most LONGEST_WINDOW.
         signals: of the target, as `find_faults` returns them; None: they are found here.
         history: recorded changes of the namespace, of kinds that the reader may read; None: changes are reconstructed.
     """
@@ -62,7 +64,9 @@ def find_changes(
     scope = topology.scope(target) if target is not None else {key: Reach(1.0) for key in snapshot.all_keys()}
     failing = failing_objects(topology, target) if target is not None else snapshot.keys("Pod", namespace)
     onset = find_onset(snapshot, failing, alerted_at)
-    since = (onset.at if onset is not None else snapshot.read_at) - window
+    until = onset.at if onset is not None else snapshot.read_at
+    window = max(timedelta(0), min(window, LONGEST_WINDOW, until - _BEGINNING))
+    since = until - window
     group = topology.group(target) if target is not None else frozenset[ObjectKey]()
     known = find_faults(topology, target) if signals is None else signals
     recorded = history or RecordedHistory()
@@ -74,7 +78,7 @@ def find_changes(
         because=explained(known, group, scope),
         window=window,
     )
-    return ChangeReport(target, onset, ranked, since, [*snapshot.gaps, *recorded.gaps], known)
+    return ChangeReport(target, onset, ranked, since, [*topology.gaps, *recorded.gaps], known)
 
 
 def failing_objects(topology: Topology, target: ObjectKey) -> Collection[ObjectKey]:

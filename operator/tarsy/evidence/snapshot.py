@@ -8,15 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import total_ordering
+from typing import NamedTuple
 
 from tarsy.evidence.fields import Object, labels, mapping, string
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
-class ObjectKey:
-    """Names an object; `namespace` is empty for cluster-scoped kinds."""
+class ObjectKey(NamedTuple):
+    """Names an object; `namespace` is empty for cluster-scoped kinds.
+
+    A tuple, because keys are hashed and sorted hundreds of thousands of times.
+    """
 
     kind: str
     namespace: str
@@ -24,9 +25,6 @@ class ObjectKey:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
-
-    def __lt__(self, other: "ObjectKey") -> bool:
-        return (self.kind, self.namespace, self.name) < (other.kind, other.namespace, other.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +60,7 @@ class Snapshot:
     _by_key: dict[ObjectKey, Object] = field(init=False, repr=False, default_factory=dict)
     _by_uid: dict[str, ObjectKey] = field(init=False, repr=False, default_factory=dict)
     _by_place: dict[tuple[str, str], list[ObjectKey]] = field(init=False, repr=False)
+    _by_name: dict[tuple[str, str], list[ObjectKey]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for found in self.objects:
@@ -72,11 +71,14 @@ class Snapshot:
             if uid := string(found, "metadata", "uid"):
                 self._by_uid[uid] = key
         places: dict[tuple[str, str], list[ObjectKey]] = defaultdict(list)
+        names: dict[tuple[str, str], list[ObjectKey]] = defaultdict(list)
         for key in sorted(self._by_key):
+            names[key.kind, key.name].append(key)
             places[key.kind, key.namespace].append(key)
             if key.namespace:
                 places[key.kind, ""].append(key)
         object.__setattr__(self, "_by_place", places)
+        object.__setattr__(self, "_by_name", names)
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         """Returns an object; None if it was not read."""
@@ -93,6 +95,10 @@ class Snapshot:
     def keys(self, kind: str, namespace: str = "") -> Sequence[ObjectKey]:
         """Returns the keys of a kind by name; of all namespaces when `namespace` is empty."""
         return self._by_place.get((kind, namespace), [])
+
+    def named(self, kind: str, namespace: str, name: str) -> Sequence[ObjectKey]:
+        """Returns the keys of a kind and name; of all namespaces when `namespace` is empty."""
+        return [key for key in self._by_name.get((kind, name), []) if namespace in ("", key.namespace)]
 
     def items(self, kind: str, namespace: str = "") -> Iterable[tuple[ObjectKey, Object]]:
         """Yields the objects of a kind with their keys, by name."""

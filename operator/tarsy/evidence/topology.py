@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from tarsy.evidence.edges import Edge, Relation, find_edges
 from tarsy.evidence.fields import string
-from tarsy.evidence.snapshot import ObjectKey, Snapshot
+from tarsy.evidence.selection import Selection
+from tarsy.evidence.snapshot import Gap, ObjectKey, Snapshot
 
 MAX_STEPS = 3
 """Longest path of edges from the target, besides owners."""
@@ -60,9 +61,15 @@ class Topology:
         self._into: dict[ObjectKey, list[Edge]] = defaultdict(list)
         self._out: dict[ObjectKey, list[Edge]] = defaultdict(list)
         self._scopes: dict[ObjectKey, Mapping[ObjectKey, Reach]] = {}
-        for edge in sorted(set(find_edges(snapshot)), key=lambda e: (e.source, e.target, e.relation)):
+        self.selection = Selection(snapshot)
+        for edge in sorted(set(find_edges(snapshot, self.selection))):
             self._into[edge.target].append(edge)
             self._out[edge.source].append(edge)
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        """What could not be read, or not be followed."""
+        return [*self.snapshot.gaps, *self.selection.gaps]
 
     def into(self, key: ObjectKey) -> Sequence[Edge]:
         """Returns the edges of objects that affect an object."""

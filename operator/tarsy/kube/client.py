@@ -20,7 +20,9 @@ import yaml
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
+from tarsy.kube.configuration_errors import text_without_content
 from tarsy.kube.kinds import path
+from tarsy.kube.response_room import ResponseRoom
 
 REQUEST_SECONDS = 30.0
 BUSY_SECONDS = 20.0
@@ -108,7 +110,7 @@ class KubeClient:
             )
         except (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError) as error:
             where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
-            said = _without_content(error)
+            said = text_without_content(error)
             raise ApiError(0, "NoConfiguration", f"no usable cluster configuration in {where}: {said}") from None
         return cls(configuration, loader)
 
@@ -300,6 +302,7 @@ class KubeClient:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        room: ResponseRoom | None = None,
     ) -> dict[str, Any]:
         """Sends a request, again while the server is busy, and returns the object of its response.
 
@@ -310,9 +313,11 @@ class KubeClient:
             body: the object to send, as JSON.
             content_type: of the body; decides how a PATCH is applied.
             accept: media type of the response; it must be JSON.
+            room: bytes that this and other responses may have together; None: no limit.
 
         Raises:
             ApiError: the server refused, answered something else, or could not be reached.
+            ResponseTooLarge: the response exceeds the room.
         """
         headers = {"Accept": accept}
         data = None
@@ -329,7 +334,7 @@ class KubeClient:
                 headers=dict(headers),
                 timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
             ) as answer:
-                content = await answer.read()
+                content = await (answer.read() if room is None else room.read(answer))
             pause = _pause(answer)
             if pause is None or asyncio.get_running_loop().time() + pause > until:
                 return _answer(f"{method} {target}", answer.status, answer.reason, content)
@@ -419,12 +424,3 @@ def _answer(what: str, code: int, phrase: str | None, content: bytes) -> dict[st
     reason = str(said.get("reason") or phrase or "Error") if code >= 300 else "NoKubernetesAnswer"
     message = str(said.get("message") or f"{what}: HTTP status {code}, without a response of the Kubernetes API")
     raise ApiError(code if code >= 300 else 0, reason, message)
-
-
-def _without_content(error: Exception) -> str:
-    """Describes the error in a configuration without quoting it: a kubeconfig holds tokens and keys."""
-    if isinstance(error, kube_config.ConfigException | OSError):
-        return str(error)
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"it is not valid YAML (line {error.problem_mark.line + 1})"
-    return f"it is malformed ({type(error).__name__})"

@@ -42,6 +42,10 @@ def questions() -> list[tuple[str, list[Question]]]:
         ("see alerts, investigations and questions, with findings and answers", of(READ, RUNS)),
         ("see the configuration", of(READ, CONFIGURATION)),
         ("read timelines, and follow them", record("timeline", "events")),
+        (
+            "read what changed, and which faults objects show, of the kinds that they may list",
+            [("list", "record.tarsy.dev", name, "") for name in ("changes", "triage")],
+        ),
         ("read traces: what models saw, what tools answered", record("trace")),
         ("create alerts, investigations and questions", of(("create",), RUNS)),
         ("conclude and cancel them (`desiredState`)", of(("patch",), RUNS)),

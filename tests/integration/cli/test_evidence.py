@@ -2,76 +2,22 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 import rights
+from integration.evidence_shop import build_shop
 from tarsy.cli.evidence import show_changes, show_triage
 from tarsy.client.errors import ApiUseError
 from tarsy.kube.client import KubeClient
 
 WINDOW = timedelta(hours=2)
-TEMPLATE: dict[str, Any] = {
-    "metadata": {"labels": {"app": "checkout"}},
-    "spec": {
-        "containers": [
-            {
-                "name": "app",
-                "image": "registry.example/checkout:1.4",
-                "envFrom": [{"configMapRef": {"name": "settings"}}],
-            }
-        ]
-    },
-}
-WAITING = {
-    "name": "app", "image": "registry.example/checkout:1.4", "imageID": "", "ready": False, "restartCount": 0,
-    "state": {"waiting": {"reason": "ErrImagePull", "message": "registry.example/checkout:1.4: not found"}},
-}  # fmt: skip
-
-
-async def _made(kube: KubeClient, namespace: str, kind: str, name: str, **fields: Any) -> dict[str, Any]:
-    version = "apps/v1" if kind in ("Deployment", "ReplicaSet") else "v1"
-    metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
-    return await kube.create({"apiVersion": version, "kind": kind, "metadata": metadata, **fields})
 
 
 @pytest.fixture
 async def shop(kube: KubeClient, namespace: str) -> str:
-    """A namespace with a Deployment whose pod cannot pull its image, after its ConfigMap changed."""
-    selector = {"matchLabels": {"app": "checkout"}}
-    await _made(kube, namespace, "ConfigMap", "settings", data={"LEVEL": "a very private value"})
-    spec = {"replicas": 1, "selector": selector, "template": TEMPLATE}
-    owner = await _made(kube, namespace, "Deployment", "checkout", spec=spec)
-    refs = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "name": "checkout",
-            "uid": owner["metadata"]["uid"],
-            "controller": True,
-        }
-    ]
-    pod = await _made(
-        kube,
-        namespace,
-        "Pod",
-        "checkout-1",
-        spec=TEMPLATE["spec"],
-        metadata={"labels": {"app": "checkout"}, "ownerReferences": refs},
-    )
-    status = {
-        "phase": "Pending",
-        "containerStatuses": [WAITING],
-        "conditions": [
-            {"type": "Ready", "status": "False", "lastTransitionTime": pod["metadata"]["creationTimestamp"]}
-        ],
-    }
-    await kube.patch("Pod", namespace, "checkout-1", {"status": status}, subresource="status")
-    ports = [{"port": 80, "targetPort": 8080}]
-    await _made(
-        kube, namespace, "Service", "checkout", spec={"selector": {"app": "chekout", "tier": "web"}, "ports": ports}
-    )
+    """The namespace of the shop."""
+    await build_shop(kube, namespace)
     return namespace
 
 
@@ -134,3 +80,8 @@ async def test_credentials_that_are_not_accepted_end_the_command(kube: KubeClien
     async with kube.without_identity() as nobody:
         with pytest.raises(ApiUseError, match="the cluster cannot be read"):
             await show_triage(nobody.bearing("none"), shop, None, "text")
+
+
+async def test_a_namespace_that_is_not_there_is_told(kube: KubeClient) -> None:
+    with pytest.raises(ApiUseError, match="there is no namespace gone-away"):
+        await show_changes(kube, "gone-away", None, WINDOW, "text")

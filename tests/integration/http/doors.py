@@ -32,7 +32,7 @@ from tarsy_dev.record_api import install_record_api
 SECONDS = 60.0
 SYSTEM = "tarsy-system"
 OPERATOR = f"system:serviceaccount:{SYSTEM}:tarsy-operator"
-SHIPPED = ("serviceaccount", "clusterrole", "people", "record-access")
+SHIPPED = ("serviceaccount", "clusterrole", "people", "record-access", "evidence-reader")
 
 
 class Who(View):

@@ -73,6 +73,9 @@ MAY = {
     "getTrace": TRACE,
     "getModelCall": TRACE,
     "getToolCall": TRACE,
+    "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
+    "getTriage": READ,
+    "getInvestigationChanges": READ,
     "listChatMessages": READ,
     "askQuestion": WRITE,
     "listAlertTypes": CONFIGURATION,
@@ -184,7 +187,7 @@ async def scene(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await KubeClient.load(tarsy_api.kubeconfig_for(OPERATOR, groups)))
         nothing = cast(Any, None)
-        world = ProcessContext(records, client, Secrets(client), nothing, nothing, Metrics(), nothing, nothing)
+        world = ProcessContext(records, client, Secrets(client), nothing, nothing, nothing, Metrics(), nothing, nothing)
         server = await stack.enter_async_context(http_server(settings, world, asyncio.Event()))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         await stack.enter_async_context(_running(server))
@@ -259,7 +262,7 @@ def test_a_route_has_a_permission_or_says_that_it_is_public_or_asks_by_itself() 
     assert {route.operation for route in all_routes() if route.public} == public
 
 
-def test_only_what_reads_one_investigations_record_is_served_through_the_kubernetes_api() -> None:
+def test_only_records_of_investigations_and_evidence_are_served_through_the_kubernetes_api() -> None:
     passed_on = [route for route in all_routes() if route.aggregated]
     assert {route.operation for route in passed_on} == {
         "getTimeline",
@@ -267,12 +270,17 @@ def test_only_what_reads_one_investigations_record_is_served_through_the_kuberne
         "getTrace",
         "getModelCall",
         "getToolCall",
+        "getChanges",
+        "getTriage",
     }
     for route in passed_on:
         assert route.method == "GET" and route.permission is not None
         assert route.permission.group == "record.tarsy.dev"
-        # The Kubernetes API asks by the path: verb get, resource investigations, and this as subresource.
-        assert route.path.split("/")[5] == route.permission.subresource
+        # The Kubernetes API asks by the path: without a name verb list, else get; a further part is the subresource.
+        resource, *name = route.path.split("/")[3:]
+        assert resource == route.permission.resource
+        assert route.permission.verb == ("get" if name else "list")
+        assert (name[1] if name else "") == route.permission.subresource
 
 
 async def test_nothing_is_served_but_the_table_and_what_is_listed(scene: Scene) -> None:

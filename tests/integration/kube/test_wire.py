@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tarsy.kube import client as module
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.response_room import ResponseRoom, ResponseTooLarge
 
 Handler = Callable[[web.Request], Any]
 
@@ -218,3 +219,22 @@ async def test_server_that_is_busy_for_too_long_is_told(tmp_path: Path, monkeypa
     async with serving(handler) as server:
         error = await error_of(tmp_path, server)
     assert error.status == 429 and "(re)initializing" in error.message and len(asked) == 1
+
+
+@pytest.mark.parametrize(("room", "read"), [(19, None), (20, 0), (21, 1), (40, 20)])
+async def test_a_response_is_read_only_as_far_as_there_is_room(tmp_path: Path, room: int, read: int | None) -> None:
+    """And two responses share it."""
+    body = b'{"items": [1, 2, 3]}'
+    assert len(body) == 20
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    left = ResponseRoom(room)
+    async with serving(handler) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
+        if read is not None:
+            assert (await client.request("GET", "/api/v1/pods", room=left))["items"] == [1, 2, 3]
+            assert left.left == read
+        if left.left < len(body):
+            with pytest.raises(ResponseTooLarge):
+                await client.request("GET", "/api/v1/pods", room=left)

@@ -9,6 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from tarsy.http.application import build_application
 from tarsy.http.authentication.access import AccessReviews
 from tarsy.http.authentication.frontends import ApiFrontend, BearerFrontend
+from tarsy.http.evidence.limits import EvidenceSlots
 from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.route import Route
 from tarsy.http.services import Services
@@ -61,7 +62,7 @@ class FakeKube:
             raise AWAY
 
 
-def services(kube: FakeKube, *, seconds: float = 10.0) -> Services:
+def services(kube: FakeKube, *, seconds: float = 10.0, evidence: EvidenceSlots | None = None) -> Services:
     """Services on it, without a record."""
     return Services(
         pool=None,  # type: ignore[arg-type]
@@ -70,6 +71,7 @@ def services(kube: FakeKube, *, seconds: float = 10.0) -> Services:
         callers=kube,  # type: ignore[arg-type]
         access=AccessReviews(kube, seconds=seconds),  # type: ignore[arg-type]
         namespaces=NamespaceReader(kube, seconds=seconds),  # type: ignore[arg-type]
+        evidence=evidence or EvidenceSlots(),
     )
 
 
@@ -79,7 +81,10 @@ def client(
     door: ApiFrontend | None = None,
     metrics: Metrics | None = None,
     seconds: float = 30.0,
+    evidence: EvidenceSlots | None = None,
 ) -> TestClient[Any, Any]:
     """A client of the routes; enter it."""
     at = door or BearerFrontend(kube)  # type: ignore[arg-type]
-    return TestClient(TestServer(build_application(routes, at, services(kube), metrics, seconds=seconds)))
+    return TestClient(
+        TestServer(build_application(routes, at, services(kube, evidence=evidence), metrics, seconds=seconds))
+    )

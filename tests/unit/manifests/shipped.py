@@ -17,6 +17,7 @@ INSTALLED = (
     "components/postgres",
     "components/tenant",
     "components/tenant-agents",
+    "components/tenant-evidence",
     "components/tenant-history",
     "components/tenant-workloads",
     "components/tracing",

@@ -14,6 +14,7 @@ from tarsy.app.durations import seconds_or_forever
 from tarsy.app.settings.file import read_configuration
 from tarsy.app.settings.processes import OperatorSettings, WorkerProcessSettings
 from tarsy.evidence.history.kinds import RECORDED_KINDS
+from tarsy.evidence.reading import KINDS as KINDS_READ
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import (
     CLUSTER_WIDE,
@@ -69,7 +70,7 @@ def test_the_library_is_plain_files_that_need_no_kustomize() -> None:
 
 def test_every_object_carries_its_namespace_except_what_a_tenant_places() -> None:
     without = [obj for obj in installed() if "namespace" not in obj["metadata"] and obj["kind"] not in CLUSTER_WIDE]
-    parts = ("tenant", "tenant-agents", "tenant-history", "tenant-workloads")
+    parts = ("tenant", "tenant-agents", "tenant-evidence", "tenant-history", "tenant-workloads")
     tenants = [f"components/{part}" for part in parts]
     assert without == [obj for folder in tenants for obj in objects(folder)]
 
@@ -212,3 +213,19 @@ def test_whoever_lets_the_operator_read_secrets_lets_the_workers_too() -> None:
     assert len(bindings) == 2
     for binding in bindings:
         assert [subject["name"] for subject in binding["subjects"]] == ["tarsy-operator", "tarsy-worker"]
+
+
+def test_the_roles_for_evidence_list_the_kinds_that_it_is_computed_from_and_nothing_else() -> None:
+    for name, namespaced in (("tarsy-evidence-reader", True), ("tarsy-evidence-cluster", False)):
+        (role,) = (role for role in ROLES if role["metadata"]["name"] == name)
+        given = {
+            (group, resource, verb)
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+        read = {(kind.api_group, kind.plural, "list") for kind in KINDS_READ if kind.namespaced is namespaced}
+        assert given == read, name
+    bound = {one["roleRef"]["name"] for one in installed("ClusterRoleBinding")}
+    assert bound.isdisjoint({"tarsy-evidence-reader", "tarsy-evidence-cluster"})

@@ -54,6 +54,7 @@ def resources() -> set[tuple[str, str]]:
     found = {(GROUP, kind.PLURAL) for kind in KINDS.values()}
     found |= {(GROUP, f"{kind.PLURAL}/status") for kind in KINDS.values()}
     found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events")}
+    found |= {(RECORD, name) for name in ("changes", "triage")}
     found |= {(kind.group.split("/")[2], kind.plural) for kind in KINDS_READ if kind.optional}
     for resource in builtin_resources():
         found |= {(resource.group, resource.plural)}

@@ -1,7 +1,7 @@
 """Defines a change of an object."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tarsy.evidence.snapshot import ObjectKey
@@ -75,6 +75,7 @@ class Change:
         manager: the field manager that made it; empty: unknown.
         fields: paths that changed, or one of which changed, as the summary says.
         source: where it is known from.
+        skew: how far the clock that dates it may be from the API server's.
     """
 
     at: datetime
@@ -84,3 +85,4 @@ class Change:
     manager: str = ""
     fields: tuple[str, ...] = ()
     source: Source = Source.RECONSTRUCTED
+    skew: timedelta = timedelta(0)

@@ -1,10 +1,12 @@
 """Reconstructs changes of Nodes: transitions of conditions, taints, cordons."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from tarsy.evidence.changes.change import Change, ChangeType
 from tarsy.evidence.changes.managers import writes
 from tarsy.evidence.fields import Object, mapping, mappings, moment, one_line, string
+from tarsy.evidence.onset import clock_skew
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
 
 _CORDON, _TAINTS = "spec.unschedulable", "spec.taints"
@@ -15,7 +17,7 @@ _GOOD = {"Ready": "True"}
 def node_changes(snapshot: Snapshot) -> Iterator[Change]:
     """Yields the changes of Nodes that their conditions, taints and managers tell of."""
     for key, node in snapshot.items("Node"):
-        yield from _conditions(key, node)
+        yield from _conditions(key, node, clock_skew(snapshot, key.name))
         yield from _taints(key, node)
         yield from _by_people(key, node)
         created = moment(node, "metadata", "creationTimestamp")
@@ -33,7 +35,7 @@ def _by_people(key: ObjectKey, node: Object) -> Iterator[Change]:
             yield Change(write.at, ChangeType.NODE, key, f"changed: {_TAINTS}", write.manager, (_TAINTS,))
 
 
-def _conditions(key: ObjectKey, node: Object) -> Iterator[Change]:
+def _conditions(key: ObjectKey, node: Object, skew: timedelta) -> Iterator[Change]:
     for one in mappings(node, "status", "conditions"):
         at = moment(one, "lastTransitionTime")
         kind, status = string(one, "type"), string(one, "status")
@@ -41,7 +43,8 @@ def _conditions(key: ObjectKey, node: Object) -> Iterator[Change]:
             continue
         healthy = status == _GOOD.get(kind, "False")
         told = "recovered" if healthy else one_line(string(one, "message"))
-        yield Change(at, ChangeType.NODE, key, f"condition {kind} became {status}: {told}", "kubelet")
+        told = f"condition {kind} became {status}: {told}"
+        yield Change(at, ChangeType.NODE, key, told, "kubelet", skew=skew)
 
 
 def _taints(key: ObjectKey, node: Object) -> Iterator[Change]:

@@ -9,6 +9,7 @@ ran out of memory). Such a change may wait for its effect (for load, for the nex
 every four hours only. What comes after the onset is a consequence; within the skew of the clocks the order is unknown.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,9 @@ from tarsy.evidence.topology import NAMESPACE_REACH, Reach
 
 WINDOW_BEFORE = timedelta(hours=4)
 """How long before the onset a change may be its cause."""
+
+LONGEST_WINDOW = timedelta(days=366)
+"""Maximum window: objects tell nothing of older changes that matters to an alert."""
 
 HALF_LIFE = timedelta(hours=1)
 """Time before the onset in which a score halves."""
@@ -86,7 +90,7 @@ def rank(
         because: which changes signals of rules explain.
         window: how long before the onset a change counts.
     """
-    ends = [one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope]
+    ends = sorted(one.at for one in changes if one.type is ChangeType.RESTART and one.object in scope)
     found = []
     for change in changes:
         reach = scope.get(change.object)
@@ -104,7 +108,7 @@ def rank(
 
 
 def _order(change: Change, onset: Onset) -> Order:
-    if abs(change.at - onset.at) <= onset.skew:
+    if abs(change.at - onset.at) <= max(onset.skew, change.skew):
         return Order.UNORDERED
     return Order.CANDIDATE if change.at < onset.at else Order.CONSEQUENCE
 
@@ -112,6 +116,7 @@ def _order(change: Change, onset: Onset) -> Order:
 def _score(change: Change, onset: Onset, reach: Reach, ends: Sequence[datetime], is_explained: bool) -> float:
     before = max(timedelta(0), onset.at - change.at)
     time: float = 0.5 ** (before / (HALF_LIFE_EXPLAINED if is_explained else HALF_LIFE))
-    felt = any(timedelta(0) <= end - change.at <= EFFECT for end in ends) and change.type is not ChangeType.RESTART
+    first = bisect_left(ends, change.at)
+    felt = change.type is not ChangeType.RESTART and first < len(ends) and ends[first] - change.at <= EFFECT
     effect = EFFECT_WEIGHT if felt else 1.0
     return reach.weight * time * TYPE_WEIGHTS[change.type] * effect * (SIGNAL_WEIGHT if is_explained else 1.0)

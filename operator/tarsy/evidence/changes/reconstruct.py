@@ -7,6 +7,7 @@ Events only the last hour, of a deleted object nothing. What is told here is mar
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cache, partial
 
 from tarsy.evidence.changes.change import TYPES, Change, ChangeType
 from tarsy.evidence.changes.gitops import gitops_changes
@@ -15,6 +16,7 @@ from tarsy.evidence.changes.nodes import node_changes
 from tarsy.evidence.changes.rollouts import rollouts
 from tarsy.evidence.events import event_message, event_reporter, event_time, involved_object
 from tarsy.evidence.fields import integer, mappings, moment, string
+from tarsy.evidence.onset import clock_skew
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
 from tarsy.evidence.workloads import TEMPLATE_PATHS, container_states
 
@@ -114,6 +116,7 @@ def _told_by_events(snapshot: Snapshot) -> Iterator[Change]:
 
 
 def _restarts(snapshot: Snapshot) -> Iterator[Change]:
+    skews = cache(partial(clock_skew, snapshot))
     for key, pod in snapshot.items("Pod"):
         for state in container_states(pod):
             at = moment(state.ended, "finishedAt")
@@ -121,4 +124,6 @@ def _restarts(snapshot: Snapshot) -> Iterator[Change]:
                 continue
             code, reason = integer(state.ended, "exitCode"), string(state.ended, "reason")
             told = f"container {state.name} ended with exit code {code} ({reason or 'no reason'})"
-            yield Change(at, ChangeType.RESTART, key, f"{told}, {state.restarts} restarts in all", "kubelet")
+            told = f"{told}, {state.restarts} restarts in all"
+            skew = skews(string(pod, "spec", "nodeName"))
+            yield Change(at, ChangeType.RESTART, key, told, "kubelet", skew=skew)

@@ -42,9 +42,10 @@ def _owner(obj: Object, snapshot: Snapshot) -> ObjectKey | None:
 def _of_replica_sets(owner: ObjectKey, deployment: Object, found: list[Object]) -> Iterator[Change]:
     ordered = sorted(found, key=_revision)
     newest = len(ordered) - 1
+    latest: datetime | None = None
     for place, (old, new) in enumerate(pairwise(ordered), 1):
-        at = moment(new, "metadata", "creationTimestamp")
-        latest = max((t for one in ordered[:place] if (t := moment(one, "metadata", "creationTimestamp"))), default=at)
+        at, before = (moment(one, "metadata", "creationTimestamp") for one in (new, old))
+        latest = max((t for t in (latest, before) if t is not None), default=None)
         back = at is not None and latest is not None and at < latest
         if back:
             at = moment(condition(deployment, "Progressing"), "lastUpdateTime") if place == newest else None

@@ -19,6 +19,7 @@ class Facts:
         self.snapshot = snapshot
         self.topology = topology
         self._events = recent_events(snapshot)
+        self._workloads: dict[ObjectKey, ObjectKey] = {}
 
     @cached_property
     def pods(self) -> Sequence[tuple[ObjectKey, Object]]:
@@ -57,11 +58,13 @@ class Facts:
 
     def workload(self, key: ObjectKey) -> ObjectKey:
         """Returns the topmost owner of an object, or the object itself."""
-        seen = {key}
-        while (owner := self._owner(key)) is not None and owner not in seen:
+        seen = {key: None}
+        while key not in self._workloads and (owner := self._owner(key)) is not None and owner not in seen:
             key = owner
-            seen.add(owner)
-        return key
+            seen[owner] = None
+        top = self._workloads.get(key, key)
+        self._workloads.update(dict.fromkeys(seen, top))
+        return top
 
     def _owner(self, key: ObjectKey) -> ObjectKey | None:
         for edge in self.topology.into(key):

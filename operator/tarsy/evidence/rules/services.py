@@ -1,12 +1,12 @@
 """Rules about Services, Ingresses and NetworkPolicies: requests that reach no pod."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tarsy.evidence.fields import Object, integer, labels, mapping, mappings, one_line, string, strings
 from tarsy.evidence.rules.facts import Facts
 from tarsy.evidence.rules.signal import Certainty, Signal, rule
 from tarsy.evidence.snapshot import ObjectKey, selects
-from tarsy.evidence.workloads import is_ready, port_numbers, template_labels, template_of
+from tarsy.evidence.workloads import is_over, is_ready, port_numbers, template_labels, template_of
 
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet")
 
@@ -16,18 +16,25 @@ def _services(facts: Facts) -> Iterator[tuple[ObjectKey, Object, Mapping[str, st
     for key, service in facts.snapshot.items("Service"):
         selector = labels(service, "spec", "selector")
         if selector and facts.snapshot.complete("Pod", key.namespace):
+            _chosen(facts, key.namespace, selector)
+            if facts.topology.selection.cut:
+                return  # not every selector was answered, so that none is known to select nothing
             yield key, service, selector
 
 
 def _pods(facts: Facts, namespace: str, selector: Mapping[str, str]) -> list[tuple[ObjectKey, Object]]:
-    chosen = {"matchLabels": selector}
-    return [(k, p) for k, p in facts.pods if k.namespace == namespace and selects(chosen, template_labels(p))]
+    """Returns the pods that a Service's selector selects, without those that ended."""
+    found = ((key, facts.snapshot.at(key)) for key in _chosen(facts, namespace, selector) if key.kind == "Pod")
+    return [(key, pod) for key, pod in found if not is_over(pod)]
 
 
 def _workloads(facts: Facts, namespace: str, selector: Mapping[str, str]) -> list[tuple[ObjectKey, Object]]:
-    chosen = {"matchLabels": selector}
-    found = ((k, o) for kind in _WORKLOADS for k, o in facts.snapshot.items(kind, namespace))
-    return [(k, o) for k, o in found if selects(chosen, template_labels(template_of(k, o) or {}))]
+    keys = _chosen(facts, namespace, selector)
+    return [(key, facts.snapshot.at(key)) for key in keys if key.kind in _WORKLOADS]
+
+
+def _chosen(facts: Facts, namespace: str, selector: Mapping[str, str]) -> Sequence[ObjectKey]:
+    return facts.topology.selection.chosen({"matchLabels": selector}, namespace)
 
 
 @rule("service-selects-nothing", "The selector of a Service fits no pod and no workload")
@@ -129,8 +136,8 @@ def backend_missing(facts: Facts) -> Iterator[Signal]:
                 yield Signal((key, target), text, f"port: {wanted}")
 
 
-def _ports(service: Object) -> set[object]:
-    return {port.get(field) for port in mappings(service, "spec", "ports") for field in ("port", "name")}
+def _ports(service: Object) -> list[object]:
+    return [port.get(field) for port in mappings(service, "spec", "ports") for field in ("port", "name")]
 
 
 @rule("ingress-class-missing", "No IngressClass of the name that an Ingress gives exists")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
+from tarsy.evidence.alerted import AlertSubject, choose_target
 from tarsy.evidence.reading import CannotRead, read_snapshot
 from tarsy.evidence.report import find_changes, find_faults
 from tarsy.evidence.snapshot import ObjectKey
@@ -14,7 +15,7 @@ from tarsy.evidence.topology import Topology
 from tarsy.http.errors import BadRequest, Forbidden, HttpError, NotFound, Unavailable
 from tarsy.http.evidence.rights import reader_for
 from tarsy.http.route import CheckedRequest
-from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, TriageView
+from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, RecordedCalls, TriageView
 from tarsy.masking import default_masker
 from tarsy.record.text import clean
 
@@ -39,12 +40,14 @@ class Question:
         target: the object, as `deploy/checkout`; None: all of the namespace.
         window: how long before the onset changes count.
         alerted_at: the onset, if an alert says so.
+        subject: what an alert says about its subject, instead of `target`.
     """
 
     namespace: str
     target: str | None
     window: timedelta
     alerted_at: datetime | None = None
+    subject: AlertSubject | None = None
 
 
 async def changes_for(ask: CheckedRequest, question: Question) -> ChangesView:
@@ -57,11 +60,11 @@ async def triage_for(ask: CheckedRequest, question: Question) -> TriageView:
     return await _computed(ask, question, lambda found: _triage(found, question))
 
 
-async def both_for(ask: CheckedRequest, question: Question) -> InvestigationChangesView:
-    """Returns changes and signals of one read. Raises HttpError."""
+async def both_for(ask: CheckedRequest, question: Question, calls: RecordedCalls) -> InvestigationChangesView:
+    """Returns changes and signals of one read, with the ids of the calls that found them before. Raises HttpError."""
 
     def compute(found: Topology) -> InvestigationChangesView:
-        return InvestigationChangesView.computed(_changes(found, question), _triage(found, question))
+        return InvestigationChangesView.computed(_changes(found, question), _triage(found, question), calls)
 
     return await _computed(ask, question, compute)
 
@@ -121,10 +124,12 @@ def _changes(topology: Topology, question: Question) -> ChangesView:
 
 def _triage(topology: Topology, question: Question) -> TriageView:
     target = _target(topology, question)
-    return TriageView.of(target, find_faults(topology, target), topology.snapshot.gaps, default_masker().mask)
+    return TriageView.of(target, find_faults(topology, target), topology.gaps, default_masker().mask)
 
 
 def _target(topology: Topology, question: Question) -> ObjectKey | None:
+    if question.subject is not None:
+        return choose_target(topology.snapshot, question.namespace, question.subject).key
     if question.target is None:
         return None
     return find_target(topology.snapshot, question.namespace, question.target)

@@ -11,8 +11,8 @@ from typing import Final
 
 from tarsy.http.errors import TooManyRequests
 
-AT_ONCE: Final = 4
-"""Maximum concurrent reads in this process; times the objects of a read, it bounds the memory."""
+AT_ONCE: Final = 3
+"""Maximum concurrent reads in this process; times the bytes of a read (`lists.ROOM_BYTES`), it bounds the memory."""
 
 AT_ONCE_EACH: Final = 2
 """Maximum concurrent reads of one caller."""

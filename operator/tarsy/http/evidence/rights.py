@@ -15,7 +15,8 @@ from tarsy.http.authentication.identity import Caller, Permission
 from tarsy.http.errors import Unavailable
 from tarsy.http.route import CheckedRequest
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.kube.lists import accepted, with_token
+from tarsy.kube.lists import ROOM_BYTES, accepted, too_large, with_token
+from tarsy.kube.response_room import ResponseRoom, ResponseTooLarge
 
 OPERATOR_MAY_NOT = "TARSy itself may not list them; add the component tenant-evidence, or use the HTTP API with a token"
 CLUSTER_MAY_NOT = "TARSy itself may not list them; bind the ClusterRole tarsy-evidence-cluster, or use a token"
@@ -25,7 +26,7 @@ def reader_for(ask: CheckedRequest) -> List:
     """Returns the function that reads lists with the rights of the caller of a request."""
     services, caller = ask.services, ask.caller
     if caller.token is not None:
-        return with_token(services.callers.bearing(caller.token))
+        return with_token(services.callers.bearing(caller.token), ResponseRoom(ROOM_BYTES))
     return reviewed(services.kube, services.access, caller, ask.namespace)
 
 
@@ -39,6 +40,7 @@ def reviewed(client: KubeClient, access: AccessReviews, caller: Caller, namespac
         namespace: of the lists.
     """
     kinds = {kind.target(namespace): kind for kind in KINDS}
+    room = ResponseRoom(ROOM_BYTES)
 
     async def get(path: str, query: Mapping[str, str], metadata_only: bool) -> Mapping[str, Any]:
         kind = kinds.get(path)
@@ -46,9 +48,11 @@ def reviewed(client: KubeClient, access: AccessReviews, caller: Caller, namespac
             raise CannotRead(403, "this is not a list that evidence is computed from")
         await _demand(access, caller, kind, namespace)
         try:
-            return await client.request("GET", path, query=query, accept=accepted(metadata_only))
+            return await client.request("GET", path, query=query, accept=accepted(metadata_only), room=room)
         except ApiError as error:
             raise _as_gap(error, kind) from error
+        except ResponseTooLarge:
+            raise too_large() from None
 
     return get
 

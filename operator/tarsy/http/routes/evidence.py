@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from tarsy.evidence.alerted import read_subject
 from tarsy.evidence.changes.ranking import WINDOW_BEFORE
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.evidence.computing import Question, both_for, changes_for, triage_for
@@ -18,9 +19,18 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.lookup import find_run
 from tarsy.http.routes.parameters import RunQuery
 from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, TriageView
+from tarsy.record.run import InteractionState
+from tarsy.record.trace import ToolCallTrace
+from tarsy.store.trace import Trace
 
 MAX_TARGET: Final = 320
 MAX_SINCE: Final = timedelta(days=7)
+_SERVER: Final = "tarsy"
+"""Server of the calls of a stage of kind Changes."""
+
+_FIRST_CALLS: Final = 50
+"""Calls of a run among which those of its stages of kind Changes are looked for."""
+
 _SPAN = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -82,9 +92,20 @@ async def get_triage(ask: CheckedRequest) -> TriageView:
 
 
 async def get_investigation_changes(ask: CheckedRequest) -> InvestigationChangesView:
-    """Returns the changes before an investigation was accepted."""
-    record = await find_run(ask, ask.query(RunQuery))
-    return await both_for(ask, Question(ask.namespace, None, WINDOW_BEFORE, record.accepted_at))
+    """Returns the changes around the onset of an investigation, about what its alert names.
+
+    They are computed from the objects as they are now; the ids of the run's own calls lead to what it saw.
+    """
+    record, trace = await find_run(ask, ask.query(RunQuery)), Trace(ask.services.pool)
+    given = await trace.given(record.id)
+    subject = read_subject(given.alert_data if given is not None else "")
+    calls = {
+        one.tool: one.id
+        for one in await trace.calls(record.id, _FIRST_CALLS)
+        if isinstance(one, ToolCallTrace) and one.server == _SERVER and one.state is InteractionState.COMPLETED
+    }
+    began = subject.began or record.accepted_at
+    return await both_for(ask, Question(ask.namespace, None, WINDOW_BEFORE, began, subject), calls)
 
 
 ROUTES = (

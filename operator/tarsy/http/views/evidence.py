@@ -4,7 +4,7 @@ Decision: REST, the aggregated API and the kubectl plugin print the same models.
 write, so each is masked, without control characters and bounded, and so is each list; `leftOut` counts what exceeds it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Self
 from uuid import UUID
@@ -27,6 +27,9 @@ MAX_TEXT: Final = 500
 """Maximum characters of a text; a longer one ends in `...`."""
 
 Mask = Callable[[str], str]
+RecordedCalls = Mapping[str, UUID]
+"""Ids of the calls that a stage of kind Changes made, by tool: `changes`, `triage`."""
+
 _NAME: Final = 253
 
 
@@ -160,14 +163,22 @@ class InvestigationChangesView(ChangesView):
 
     signals: tuple[SignalView, ...]
     changes_call: UUID | None = Field(
-        description="Id of the recorded tool call that found the changes. Null: computed now, with your rights."
+        description="Id of the tool call `tarsy.changes` of the run, which recorded what was visible then. Null: none."
     )
-    triage_call: UUID | None = Field(description="Id of the recorded tool call that found the signals.")
+    triage_call: UUID | None = Field(description="Id of the tool call `tarsy.triage` of the run. Null: none.")
 
     @classmethod
-    def computed(cls, changes: ChangesView, triage: TriageView) -> Self:
-        """Combines what was computed now."""
-        return cls(**dict(changes), signals=triage.signals, changes_call=None, triage_call=None)
+    def computed(cls, changes: ChangesView, triage: TriageView, calls: RecordedCalls) -> Self:
+        """Combines what was computed now with the calls on record.
+
+        Args:
+            changes: the changes.
+            triage: the signals.
+            calls: of the run.
+        """
+        return cls(
+            **dict(changes), signals=triage.signals, changes_call=calls.get("changes"), triage_call=calls.get("triage")
+        )
 
 
 def not_read(gaps: Iterable[Gap]) -> dict[str, str]:

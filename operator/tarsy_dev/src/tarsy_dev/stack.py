@@ -49,6 +49,7 @@ RIGHTS = (
     "base/clusterrole.yaml",
     "base/role.yaml",
     "base/secret-reader.yaml",
+    "base/evidence-reader.yaml",
     "base/run-secrets.yaml",
     "base/record-access.yaml",
     "base/people.yaml",
