@@ -27,6 +27,7 @@ from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
 from tarsy.evidence.alerted import AlertSubject, read_subject
 from tarsy.evidence.briefing import Briefing, Source, brief
+from tarsy.evidence.history.recorded import ONSET_BEFORE_ALERT
 from tarsy.plan.model import AgentLimits, ChangesPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
@@ -51,9 +52,6 @@ NO_FURTHER_MODEL = "No further model was asked."
 
 _CALLS = (Source.TRIAGE, Source.CHANGES)
 _BEFORE_MESSAGES = -1
-
-_ONSET_BEFORE_ALERT = timedelta(days=1)
-"""How long before its alert a failure may have begun for its changes to be read from the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class _Reading:
                     return snapshot
                 window = timedelta(seconds=run.plan.window_seconds)
                 began = min(self._subject.began or snapshot.read_at, snapshot.read_at)
-                history = await objects.history(run.plan, began - window - _ONSET_BEFORE_ALERT)
+                history = await objects.history(run.plan, began - window - ONSET_BEFORE_ALERT)
                 # In a thread: thousands of objects take seconds.
                 return await asyncio.to_thread(
                     brief, snapshot, run.namespace, self._subject, window, objects.without_secrets, history

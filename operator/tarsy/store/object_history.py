@@ -149,6 +149,10 @@ class ObjectHistory:
         rows = await self._fetch("namespace_of_run", run=run)
         return str(rows[0]["namespace_uid"]) if rows else None
 
+    async def has_watches(self, namespace_uid: str) -> bool:
+        """Returns whether objects of a namespace are, or were, watched."""
+        return bool(await self._fetch("has_watches", namespace_uid=namespace_uid))
+
     async def changes(
         self,
         namespace_uid: str,

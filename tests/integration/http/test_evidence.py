@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -23,7 +23,10 @@ from integration.store.build import execution, stage, tool_call, tool_result, wo
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.record.object_history import Unwatched, WatchState
 from tarsy.store.claims import Claims
+from tarsy.store.history_retention import HistoryRetention
+from tarsy.store.object_history import ObjectHistory
 from tarsy_dev.apiserver.process import free_port
 
 Rule = dict[str, list[str]]
@@ -100,6 +103,37 @@ async def test_without_pods_neither_their_faults_nor_their_times_are_told(site: 
         404,
         f"Pod {shop}/checkout-1 was not found; Pod could not be read in full: may not be listed",
     )
+
+
+async def test_recorded_changes_are_told_to_who_may_get_their_kind_and_to_nobody_else(site: Site, shop: str) -> None:
+    await record_deleted_config(site, shop)
+    cat, dan = [ASK, EVERYTHING], [ASK, EVERYTHING, {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
+    lister = await site.visitor(shop, "lister", here=cat)
+    listed = (await lister.get(f"/namespaces/{shop}/changes")).body
+    assert "payments-config" not in json.dumps(listed), "the right to list is not enough"
+    getter = await site.visitor(shop, "getter", here=dan)
+    got = (await getter.get(f"/namespaces/{shop}/changes")).body
+    (found,) = [one for one in got["changes"] if one["object"]["name"] == "payments-config"]
+    assert (found["type"], found["source"], found["manager"], found["summary"]) == (
+        "Delete", "recorded", "argocd", "deleted",
+    )  # fmt: skip
+    assert "not watched" in got["notRead"]["ConfigMap"]
+
+
+async def record_deleted_config(site: Site, namespace: str) -> None:
+    """Puts the deletion of a ConfigMap on record, and a window that was not watched."""
+    pool, uid_, now = site.services.pool, await site.uid_of(namespace), datetime.now(UTC)
+    await HistoryRetention(pool).make_partitions(now.date())
+    history, began = ObjectHistory(pool), now - timedelta(days=3)
+    await history.note_watches([(uid_, "ConfigMap", namespace, began, WatchState.WATCHING)])
+    window = Unwatched("ConfigMap", now - timedelta(minutes=50), now - timedelta(minutes=40), "TARSy did not run")
+    await history.note_unwatched(uid_, namespace, window)
+    await pool.execute(
+        "INSERT INTO object_version (uid, seq, seen_at, namespace_uid, namespace, kind, name, action, type, changed_at,"
+        " last_at, count, manager, fields, patch, bytes) VALUES ($1, 2, $2, $3, $4, 'ConfigMap', 'payments-config',"
+        " 'deleted', 'Delete', $2, $2, 1, 'argocd', '{}', '[]', 400)",
+        str(uuid.uuid4()), now - timedelta(minutes=5), uid_, namespace,
+    )  # fmt: skip
 
 
 async def test_the_right_to_ask_is_required(site: Site, shop: str) -> None:

@@ -5,7 +5,7 @@ Of one change that both know, the recorded one counts: it has the manager and th
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tarsy.evidence.changes.change import Change, ChangeType, Source
@@ -13,6 +13,9 @@ from tarsy.evidence.changes.managers import NEAR
 from tarsy.evidence.fields import one_line
 from tarsy.evidence.snapshot import Gap, ObjectKey
 from tarsy.record.object_history import ObjectVersion, Unwatched, VersionAction
+
+ONSET_BEFORE_ALERT = timedelta(days=1)
+"""How long before its alert a failure may have begun for its changes to be read from the history."""
 
 _FIELDS_SHOWN = 6
 _VALUE_LENGTH = 120

@@ -1,18 +1,20 @@
 """Reads a namespace for a caller and computes its evidence, in a thread where there are many objects."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from tarsy.evidence.alerted import AlertSubject, choose_target
+from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.reading import CannotRead, read_snapshot
 from tarsy.evidence.report import find_changes, find_faults
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.target import MalformedTarget, UnknownTarget, find_target
 from tarsy.evidence.topology import Topology
 from tarsy.http.errors import BadRequest, Forbidden, HttpError, NotFound, Unavailable
+from tarsy.http.evidence.history import history_for
 from tarsy.http.evidence.rights import reader_for
 from tarsy.http.route import CheckedRequest
 from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, RecordedCalls, TriageView
@@ -52,32 +54,47 @@ class Question:
 
 async def changes_for(ask: CheckedRequest, question: Question) -> ChangesView:
     """Returns the changes that a caller may see. Raises HttpError."""
-    return await _computed(ask, question, lambda found: _changes(found, question))
+    return await _computed(ask, question, lambda found, history: _changes(found, question, history), _history)
 
 
 async def triage_for(ask: CheckedRequest, question: Question) -> TriageView:
     """Returns the signals of what a caller may see. Raises HttpError."""
-    return await _computed(ask, question, lambda found: _triage(found, question))
+    return await _computed(ask, question, lambda found, _: _triage(found, question), _no_history)
 
 
 async def both_for(ask: CheckedRequest, question: Question, calls: RecordedCalls) -> InvestigationChangesView:
     """Returns changes and signals of one read, with the ids of the calls that found them before. Raises HttpError."""
 
-    def compute(found: Topology) -> InvestigationChangesView:
-        return InvestigationChangesView.computed(_changes(found, question), _triage(found, question), calls)
+    def compute(found: Topology, history: RecordedHistory) -> InvestigationChangesView:
+        return InvestigationChangesView.computed(_changes(found, question, history), _triage(found, question), calls)
 
-    return await _computed(ask, question, compute)
+    return await _computed(ask, question, compute, _history)
 
 
-async def _computed(ask: CheckedRequest, question: Question, compute: Callable[[Topology], _T]) -> _T:
+async def _history(ask: CheckedRequest, question: Question) -> RecordedHistory:
+    since = (question.alerted_at or datetime.now(UTC)) - question.window
+    return await history_for(ask, question.namespace, since)
+
+
+async def _no_history(ask: CheckedRequest, question: Question) -> RecordedHistory:
+    return RecordedHistory()
+
+
+async def _computed(
+    ask: CheckedRequest,
+    question: Question,
+    compute: Callable[[Topology, RecordedHistory], _T],
+    recorded: Callable[[CheckedRequest, Question], Awaitable[RecordedHistory]],
+) -> _T:
     give_back = ask.services.evidence.take(ask.caller.username)
     try:
         snapshot = await read_snapshot(
             reader_for(ask), question.namespace, datetime.now(UTC), most_in_all=MOST_OBJECTS, seconds=READ_SECONDS
         )
-        if len(snapshot.objects) <= _ON_LOOP:
-            return compute(Topology(snapshot))
-        thread = asyncio.create_task(asyncio.to_thread(lambda: compute(Topology(snapshot))))
+        history = await recorded(ask, question)
+        if len(snapshot.objects) + len(history.changes) <= _ON_LOOP:
+            return compute(Topology(snapshot), history)
+        thread = asyncio.create_task(asyncio.to_thread(lambda: compute(Topology(snapshot), history)))
         give_back = _after(thread, give_back)
         return await asyncio.shield(thread)
     except CannotRead as error:
@@ -111,13 +128,14 @@ def _refused(error: CannotRead) -> HttpError:
     return Unavailable("the Kubernetes API is unavailable; try again")
 
 
-def _changes(topology: Topology, question: Question) -> ChangesView:
+def _changes(topology: Topology, question: Question, history: RecordedHistory) -> ChangesView:
     report = find_changes(
         topology,
         question.namespace,
         _target(topology, question),
         alerted_at=question.alerted_at,
         window=question.window,
+        history=history,
     )
     return ChangesView.of(report, default_masker().mask)
 

@@ -72,6 +72,9 @@ ON CONFLICT (namespace_uid, kind, since) DO UPDATE SET until = greatest(u.until,
 SELECT i.namespace_uid FROM investigation i
 WHERE i.id = :run AND EXISTS (SELECT FROM object_watch w WHERE w.namespace_uid = i.namespace_uid)
 
+-- name: has_watches
+SELECT 1 FROM object_watch WHERE namespace_uid = :namespace_uid LIMIT 1
+
 -- The changes of a namespace in a window, of :kinds only. A time by the API server's clock may be minutes ahead of the
 -- recorder's; changes that are added to a version may come an hour after it.
 -- name: changes
