@@ -38,6 +38,7 @@ from tarsy.controllers.runs.readable import limited_to_reader, reader_of
 from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
+from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.model import MaskingPlan
@@ -183,12 +184,13 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
     await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
     await _may_read(investigation, alert, source, named_by, context)
-    plan = await limited_to_reader(plan, reader_of(spec.author, alert, named_by), context.kubernetes.client)
-    namespace = await context.kubernetes.client.find("Namespace", None, meta.namespace)
+    namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
+    reader, history = reader_of(spec.author, alert, named_by), HISTORY_LABEL in (namespace.get("labels") or {})
+    plan = await limited_to_reader(plan, reader, context.kubernetes.client, history=history)
     return NewRun(
         id=UUID(meta.uid),
         namespace=meta.namespace,
-        namespace_uid=(namespace or {}).get("metadata", {}).get("uid", ""),
+        namespace_uid=namespace.get("uid", ""),
         name=meta.name,
         alert_data=await mask_alert(
             await alert_data(alert, source, context.kubernetes.client, context.kept_text), plan.alert_masking, context

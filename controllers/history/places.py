@@ -5,14 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tarsy.evidence.changes.change import TYPES, ChangeType
-from tarsy.evidence.reading import KINDS, ReadKind
+from tarsy.evidence.reading import ReadKind
 from tarsy.record.object_history import WatchState
-
-_LEFT_OUT = frozenset({"Event", "ServiceAccount", "ReplicaSet", "ControllerRevision"})
-"""Namespaced kinds that evidence reads and the history does not have: each change of a revision is its workload's."""
-
-RECORDED_KINDS: tuple[ReadKind, ...] = tuple(kind for kind in KINDS if kind.namespaced and kind.kind not in _LEFT_OUT)
-"""The kinds that are recorded. Secrets are none of them: a watch of their metadata needs the right to read them."""
 
 
 @dataclass(slots=True)

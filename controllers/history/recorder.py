@@ -18,10 +18,11 @@ from datetime import UTC, datetime, timedelta
 
 from tarsy.controllers.history.buffer import MOST_CHANGES
 from tarsy.controllers.history.kind_watch import KindWatch, WatchPauses
-from tarsy.controllers.history.places import RECORDED_KINDS, Place
+from tarsy.controllers.history.places import Place
 from tarsy.controllers.history.recording import NOTE_SECONDS, Recording
 from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.form import FormRules
+from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.evidence.reading import ReadKind
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.lease import LeaderElection
@@ -35,7 +36,6 @@ from tarsy.store.object_history import ObjectHistory
 
 _log = logging.getLogger(__name__)
 
-LABEL = "tarsy.dev/history"
 """Label of a Namespace with a history; its value is `keys` or `masked-values`."""
 
 KEYS = "keys"
@@ -210,15 +210,16 @@ class HistoryRecorder:
         if self._namespaces:
             found = [one for name in self._namespaces if (one := await self._client.find("Namespace", None, name))]
         else:
-            found = await self._client.list("Namespace", labelSelector=LABEL)
+            found = await self._client.list("Namespace", labelSelector=HISTORY_LABEL)
         wanted = []
         for one in sorted(found, key=lambda one: str(one["metadata"]["name"])):
             metadata = one["metadata"]
-            choice, name = (metadata.get("labels") or {}).get(LABEL), metadata["name"]
+            choice, name = (metadata.get("labels") or {}).get(HISTORY_LABEL), metadata["name"]
             if choice in (KEYS, MASKED_VALUES) and not metadata.get("deletionTimestamp"):
                 wanted.append(RecordedNamespace(metadata["uid"], name, choice == MASKED_VALUES))
             elif choice is not None and choice not in (KEYS, MASKED_VALUES):
-                self._tell(f"namespace {name} has no history: its label {LABEL} must be {KEYS} or {MASKED_VALUES}")
+                choices = f"{KEYS} or {MASKED_VALUES}"
+                self._tell(f"namespace {name} has no history: its label {HISTORY_LABEL} must be {choices}")
         for beyond in wanted[MAX_NAMESPACES:]:
             self._tell(f"namespace {beyond.name} has no history: there may be {MAX_NAMESPACES} with one")
         return set(wanted[:MAX_NAMESPACES])

@@ -7,11 +7,14 @@ A stage reads with its ServiceAccount, whatever that may; a person must not see 
 themselves. So the Kubernetes API is asked about each kind as the reader: the author of the run, or, for an alert that
 came over HTTP, the reader that its AlertRoute names. That one counts only for runs of the alert's own author: somebody
 else who names the alert in an Investigation has their own rights and no others. A kind about which the API cannot
-decide is not read.
+decide is not read. Where the namespace has a history, it is also asked which kinds the reader may get: the history of a
+kind tells of single objects, and of deleted ones.
 """
 
 import asyncio
+from collections.abc import Iterable
 
+from tarsy.evidence.history.kinds import RECORDED_KINDS
 from tarsy.evidence.reading import KINDS, ReadKind
 from tarsy.kube.access import UNDECIDED, ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
@@ -34,13 +37,14 @@ def reader_of(author: Author | None, alert: AlertContent, named_by: Author | Non
     return stamped if stamped is not None and named_by == author else author
 
 
-async def limited_to_reader(plan: Plan, reader: Author | None, client: KubeClient) -> Plan:
+async def limited_to_reader(plan: Plan, reader: Author | None, client: KubeClient, *, history: bool = False) -> Plan:
     """Returns the plan with the kinds that the reader may list, where a stage reads at all.
 
     Args:
         plan: of the run.
         reader: whose rights limit it; None: nobody's.
         client: as somebody who may create SubjectAccessReviews.
+        history: whether changes of objects in the run's namespace are recorded.
 
     Raises:
         ApiError: nobody could say; that is never a yes.
@@ -50,20 +54,25 @@ async def limited_to_reader(plan: Plan, reader: Author | None, client: KubeClien
     subject = Subject(reader.username, reader.uid or "", reader.groups)
     places = asyncio.Semaphore(_AT_ONCE)
 
-    async def ask(kind: ReadKind) -> bool:
-        async with places:
-            return await _may_list(subject, kind, plan.namespace, client)
+    async def allowed(verb: str, kinds: Iterable[ReadKind]) -> tuple[ReadKind, ...]:
+        async def ask(kind: ReadKind) -> bool:
+            async with places:
+                return await _may(subject, verb, kind, plan.namespace, client)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            asked = {kind.kind: group.create_task(ask(kind)) for kind in KINDS}
-    except* ApiError as errors:
-        raise _first(errors) from None
-    return plan.read_as(reader.username, tuple(kind for kind, task in asked.items() if task.result()))
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [(kind, group.create_task(ask(kind))) for kind in kinds]
+        except* ApiError as errors:
+            raise _first(errors) from None
+        return tuple(kind for kind, task in asked if task.result())
+
+    readable = await allowed("list", KINDS)
+    recorded = await allowed("get", [one for one in readable if one in RECORDED_KINDS]) if history else ()
+    return plan.read_as(reader.username, tuple(one.kind for one in readable), tuple(one.kind for one in recorded))
 
 
-async def _may_list(subject: Subject, kind: ReadKind, namespace: str, client: KubeClient) -> bool:
-    what = ResourceAttributes("list", kind.api_group, kind.plural, namespace=namespace if kind.namespaced else "")
+async def _may(subject: Subject, verb: str, kind: ReadKind, namespace: str, client: KubeClient) -> bool:
+    what = ResourceAttributes(verb, kind.api_group, kind.plural, namespace=namespace if kind.namespaced else "")
     try:
         return await may(client, subject, what)
     except ApiError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.bench.figures import Figure, Result
 
-from tarsy.controllers.history.recorder import LABEL
+from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.kube.client import KubeClient
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
@@ -68,7 +68,7 @@ async def run(quick: bool) -> Result:
 
 async def _fill(client: KubeClient, number: int) -> None:
     """Creates the namespace and its objects."""
-    meta = {"name": NAMESPACE, "labels": {LABEL: "keys"}}
+    meta = {"name": NAMESPACE, "labels": {HISTORY_LABEL: "keys"}}
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
     places = asyncio.Semaphore(_AT_ONCE)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import asyncpg
 
-from tarsy.controllers.history.places import RECORDED_KINDS
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.evidence.history.digests import Digests
+from tarsy.evidence.history.kinds import RECORDED_KINDS
 from tarsy.kube.client import KubeClient
 from tarsy.kube.lease import LeaderElection
 from tarsy.masking import default_masker

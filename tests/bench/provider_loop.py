@@ -5,7 +5,7 @@ the milliseconds from the server's write to the consumer's loop. Calls before th
 connections.
 
 The clients of this project are wrapped in their retries, as the engine has them. `sdk` is the openai package alone,
-`chat` is ChatOpenAI with all defaults.
+`chat` is ChatOpenAI with all defaults, `genai` is google-genai alone.
 """
 
 import asyncio
@@ -74,6 +74,20 @@ def chat(base_url: str, model: str) -> Texts:
     return texts
 
 
+def genai(base_url: str, model: str) -> Texts:
+    """The google-genai package."""
+    from google.genai import Client, types
+
+    options = types.HttpOptions(base_url=base_url.removesuffix("/v1"), api_version="v1beta")
+    client = Client(api_key="key", http_options=options)
+
+    async def texts() -> AsyncIterator[str]:
+        async for chunk in await client.aio.models.generate_content_stream(model=model, contents=QUESTION):
+            yield chunk.text or ""
+
+    return texts
+
+
 async def main(name: str, base_url: str, model: str, calls: int, at_once: int) -> None:
     """Reads the streams and prints what they cost."""
     client: LLMClient | None = None
@@ -82,9 +96,18 @@ async def main(name: str, base_url: str, model: str, calls: int, at_once: int) -
             texts = sdk(base_url, model)
         case "chat":
             texts = chat(base_url, model)
+        case "genai":
+            texts = genai(base_url, model)
         case _:
             ref = ObjectRef(kind="LLMProvider", namespace="bench", name="p")
-            plan = ProviderPlan(ref=ref, type="openai", model=model, base_url=base_url, backend=Backend(name))
+            google = name == Backend.GOOGLE_NATIVE
+            plan = ProviderPlan(
+                ref=ref,
+                type="google" if google else "openai",
+                model=model,
+                base_url=base_url.removesuffix("/v1") if google else base_url,
+                backend=Backend(name),
+            )
             client = Retrying(build_client(plan, "key"))
             texts = ours(client)
     delays: list[float] = []

@@ -22,7 +22,11 @@ CLIENTS = {
     "langchain": "langchain (openai)",
     "sdk": "openai package alone",
     "chat": "ChatOpenAI alone",
+    "google-native": "google-native",
+    "genai": "google-genai alone",
 }
+BESIDE = {"langchain": "chat", "google-native": "genai"}
+"""The clients of this project that stand on an SDK, and that SDK alone."""
 SERVER = Path(__file__).with_name("stamp_server.py")
 LOOP = Path(__file__).with_name("provider_loop.py")
 
@@ -37,7 +41,7 @@ async def run(quick: bool) -> Result:
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in CLIENTS}
             for _ in range(rounds):
                 for name, series in found.items():
-                    series.append(await found_by(LOOP, name, base_url, f"{TOKENS}@{apart}", str(calls), str(at_once)))
+                    series.append(await found_by(LOOP, name, base_url, _model(name, apart), str(calls), str(at_once)))
             for name, series in found.items():
                 cpu = [one["cpu_seconds"] * 1000 / calls for one in series]
                 delays = [delay for one in series for delay in one["delays"]]
@@ -48,12 +52,24 @@ async def run(quick: bool) -> Result:
                     Figure(f"{said}: wire to loop, p50", percentile(delays, 0.5), "ms"),
                     Figure(f"{said}: wire to loop, p99", percentile(delays, 0.99), "ms"),
                 ]
+            figures += [_ratio(found, name, bare, pace) for name, bare in BESIDE.items()]
     how = (
         f"A call is a stream of {TOKENS} tokens; {rounds} rounds of all clients in turn, each in a fresh process "
         "after calls that are not counted. CPU is user+system of the client's process. Wire to loop: from the server's "
         "write, in another process, to the consumer's loop; without delay it is mostly waiting behind earlier tokens."
     )
     return Result(how, figures)
+
+
+def _model(client: str, apart: str) -> str:
+    """The name by which the server knows how to answer."""
+    return f"{TOKENS}-{apart}" if client in ("google-native", "genai") else f"{TOKENS}@{apart}"
+
+
+def _ratio(found: dict[str, list[dict[str, Any]]], name: str, bare: str, pace: str) -> Figure:
+    """How much CPU a client of this project needs, relative to its SDK alone in the same rounds."""
+    mine, other = (statistics.median(one["cpu_seconds"] for one in found[client]) for client in (name, bare))
+    return Figure(f"{CLIENTS[name]} over {CLIENTS[bare]}, {pace}: CPU", mine / other, "times", "at most 1.25")
 
 
 @asynccontextmanager

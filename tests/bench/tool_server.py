@@ -30,7 +30,7 @@ def main() -> None:
             make_server().run("stdio")
         case [port, *kind]:
             app = make_server().sse_app() if kind == ["sse"] else make_server().streamable_http_app()
-            uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="error")
+            uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="error", timeout_keep_alive=75)
 
 
 if __name__ == "__main__":

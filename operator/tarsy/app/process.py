@@ -19,6 +19,7 @@ import asyncpg
 from tarsy.app.lifecycle import ProcessReadiness, Shutdown, serve_health
 from tarsy.app.settings.processes import ProcessSettings
 from tarsy.app.settings.serving_topics import ObservabilitySettings
+from tarsy.app.worker_shares import RUN_CONNECTIONS
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
@@ -35,16 +36,11 @@ from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
 from tarsy.store.gauges import watch_pool
 from tarsy.store.migrate import migrate
+from tarsy.store.object_history import ObjectHistory
 from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-RUN_CONNECTIONS = 8
-"""Maximum connections to Postgres of the pool that runs use.
-
-Postgres plans every statement six times a connection, and works best with few statements at once: a hundred runs of a
-process need no more than this.
-"""
 
 ServeReports = Callable[[Metrics, ProcessReadiness, Shutdown], AbstractAsyncContextManager[None]]
 """Serves metrics and readiness of a process while entered."""
@@ -128,7 +124,11 @@ async def connected(
         acting = ActingToolboxes(tools, client, library)
         nobody = await stack.enter_async_context(client.without_identity())
         objects = ClusterObjects(
-            client, nobody, metrics.watched(default_masker().mask, "tool_results"), library or LIBRARY_NAMESPACE
+            client,
+            nobody,
+            metrics.watched(default_masker().mask, "tool_results"),
+            library or LIBRARY_NAMESPACE,
+            ObjectHistory(pool),
         )
         yield ProcessContext(pool, client, secrets, models, acting, objects, metrics, traces, readiness)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import asyncpg
 
 from tarsy.app.lifecycle import Shutdown, until_stopped
-from tarsy.app.process import RUN_CONNECTIONS, ServeReports, connected, pass_on
+from tarsy.app.process import ServeReports, connected, pass_on
 from tarsy.app.settings.processes import WorkerProcessSettings
 from tarsy.app.worker_shares import Share
 from tarsy.engine.ports import Toolboxes
@@ -49,7 +49,7 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
     """
 
     async def main(shutdown: Shutdown) -> None:
-        most = min(share.connections - 1, RUN_CONNECTIONS)
+        most = share.run_connections
         connecting = connected(settings, shutdown, "tarsy worker", connections=most, serve=serve)
         async with connecting as connections:
             pool = connections.pool

@@ -11,6 +11,12 @@ from tarsy.runtime.settings import WorkerSettings
 
 LEAST_CONNECTIONS: Final = 3
 """Connections to Postgres that a process needs: one for LISTEN, one for heartbeats and one for runs."""
+RUN_CONNECTIONS: Final = 8
+"""Maximum connections to Postgres of the pool that the runs of a process use.
+
+Postgres plans every statement six times a connection, and works best with few statements at once: a hundred runs of a
+process need no more than this.
+"""
 PROCESS_BYTES: Final = 256 << 20
 """Memory that the default number of processes allows for each."""
 
@@ -27,6 +33,11 @@ class Share(BaseModel):
     places: int
     questions: int
     connections: int
+
+    @property
+    def run_connections(self) -> int:
+        """Maximum connections of the pool that its runs use."""
+        return min(self.connections - 1, RUN_CONNECTIONS)
 
 
 def shares_of(settings: WorkerProcessSettings, cores: int, memory_bytes: int | None) -> Sequence[Share]:

@@ -52,6 +52,9 @@ NO_FURTHER_MODEL = "No further model was asked."
 _CALLS = (Source.TRIAGE, Source.CHANGES)
 _BEFORE_MESSAGES = -1
 
+_ONSET_BEFORE_ALERT = timedelta(days=1)
+"""How long before its alert a failure may have begun for its changes to be read from the history."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChangesRun:
@@ -154,9 +157,11 @@ class _Reading:
                 if isinstance(snapshot, NotRead):
                     return snapshot
                 window = timedelta(seconds=run.plan.window_seconds)
+                began = min(self._subject.began or snapshot.read_at, snapshot.read_at)
+                history = await objects.history(run.plan, began - window - _ONSET_BEFORE_ALERT)
                 # In a thread: thousands of objects take seconds.
                 return await asyncio.to_thread(
-                    brief, snapshot, run.namespace, self._subject, window, objects.without_secrets
+                    brief, snapshot, run.namespace, self._subject, window, objects.without_secrets, history
                 )
         except TimeoutError:
             limit = f"{seconds:g} s (timeouts.toolCallSeconds)"

@@ -10,9 +10,11 @@ read, is preceded by what is held of it; an error of a held step is raised by th
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
@@ -210,6 +212,15 @@ class ObjectReader(Protocol):
 
         Args:
             changes: the stage.
+        """
+        ...
+
+    async def history(self, changes: ChangesPlan, since: datetime) -> RecordedHistory:
+        """Reads what is recorded of objects that the stage's ServiceAccount and its reader both may get.
+
+        Args:
+            changes: the stage.
+            since: start of the window.
         """
         ...
 

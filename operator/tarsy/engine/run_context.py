@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
 from tarsy.engine.ports import Control, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
+from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef
 
@@ -33,6 +35,10 @@ class NoObjects:
     async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
         """Returns why there is nothing."""
         return NotRead("this process reads no objects of the cluster")
+
+    async def history(self, changes: ChangesPlan, since: datetime) -> RecordedHistory:
+        """Returns nothing."""
+        return RecordedHistory()
 
     def without_secrets(self, text: str) -> str:
         """Returns the text."""

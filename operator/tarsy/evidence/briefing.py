@@ -14,6 +14,7 @@ from itertools import islice
 from tarsy.evidence.alerted import AlertSubject, Target, choose_target
 from tarsy.evidence.changes.ranking import Order, RankedChange
 from tarsy.evidence.fields import one_line
+from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.report import ChangeReport, failing_objects, find_changes, find_faults, gaps_text
 from tarsy.evidence.rules.signal import Certainty, Signal
 from tarsy.evidence.snapshot import Snapshot
@@ -80,7 +81,12 @@ class Briefing:
 
 
 def brief(
-    snapshot: Snapshot, namespace: str, subject: AlertSubject, window: timedelta, mask: Callable[[str], str]
+    snapshot: Snapshot,
+    namespace: str,
+    subject: AlertSubject,
+    window: timedelta,
+    mask: Callable[[str], str],
+    history: RecordedHistory | None = None,
 ) -> Briefing:
     """Returns what is known about an alert.
 
@@ -90,6 +96,7 @@ def brief(
         subject: of the alert.
         window: how long before the onset changes count.
         mask: removes secrets from a text; never raises.
+        history: recorded changes that the reader may read; None: there are none.
     """
     topology = Topology(snapshot)
     target = choose_target(snapshot, namespace, subject)
@@ -97,10 +104,12 @@ def brief(
     failing = () if target.key is None else failing_objects(topology, target.key)
     about = [_told(one, mask) for one in near if one.objects[0] in failing]
     others = [_told(one, mask) for one in near if one.objects[0] not in failing]
-    report = find_changes(topology, namespace, target.key, alerted_at=subject.began, window=window, signals=near)
+    report = find_changes(
+        topology, namespace, target.key, alerted_at=subject.began, window=window, signals=near, history=history
+    )
     report = replace(report, changes=[_masked(one, mask) for one in report.changes])
     where = str(target.key or f"namespace {namespace}")
-    gaps = [_line(sentence, mask) for sentence in gaps_text(topology.gaps)]
+    gaps = [_line(sentence, mask) for sentence in gaps_text(report.gaps)]
     facts = _Facts(where, target, about, others, report, gaps)
     summary, confidence = _concluded(facts)
     return Briefing(_triage(facts), _changes(facts), summary, confidence, tuple(_statements(facts)))

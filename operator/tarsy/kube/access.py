@@ -53,6 +53,30 @@ async def may(client: KubeClient, subject: Subject, attributes: ResourceAttribut
     Raises:
         ApiError: nobody could say; that is never a yes.
     """
+    spec: dict[str, Any] = {
+        "user": subject.username,
+        "uid": subject.uid,
+        "groups": list(subject.groups),
+        "extra": {key: list(values) for key, values in subject.extra.items()},
+        "resourceAttributes": _about(attributes),
+    }
+    return await _answered(client, "SubjectAccessReview", spec)
+
+
+async def caller_may(client: KubeClient, attributes: ResourceAttributes) -> bool:
+    """Asks whether the identity of `client` may do it, which everybody may ask about themselves.
+
+    Args:
+        client: the Kubernetes API, as the identity in question.
+        attributes: what.
+
+    Raises:
+        ApiError: nobody could say; that is never a yes.
+    """
+    return await _answered(client, "SelfSubjectAccessReview", {"resourceAttributes": _about(attributes)})
+
+
+def _about(attributes: ResourceAttributes) -> dict[str, str]:
     about = {
         "verb": attributes.verb,
         "group": attributes.group,
@@ -61,16 +85,13 @@ async def may(client: KubeClient, subject: Subject, attributes: ResourceAttribut
         "namespace": attributes.namespace,
         "name": attributes.name,
     }
-    spec: dict[str, Any] = {
-        "user": subject.username,
-        "uid": subject.uid,
-        "groups": list(subject.groups),
-        "extra": {key: list(values) for key, values in subject.extra.items()},
-        "resourceAttributes": {key: value for key, value in about.items() if value},
-    }
+    return {key: value for key, value in about.items() if value}
+
+
+async def _answered(client: KubeClient, kind: str, spec: Mapping[str, Any]) -> bool:
     review = {
         "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
+        "kind": kind,
         "metadata": {},
         "spec": {key: value for key, value in spec.items() if value},
     }

@@ -228,6 +228,7 @@ class McpSession:
 
 @cache
 def _ourselves() -> types.Implementation:
+    """Returns the name and version of this program; it reads the installed package once a process."""
     return types.Implementation(name="tarsy-operator", version=version("tarsy-operator"))
 
 

@@ -5,23 +5,29 @@ asked for that the reader of the run may list, as the active controller found at
 read nothing here. The tokens are those that agents act with (`service_account_tokens`): bound to the run's Secret.
 """
 
+import asyncio
 from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.ports import NotRead
-from tarsy.evidence.reading import KINDS, CannotRead, read_snapshot
+from tarsy.evidence.history.kinds import RECORDED_KINDS
+from tarsy.evidence.history.recorded import RecordedHistory, recorded_history
+from tarsy.evidence.reading import KINDS, CannotRead, ReadKind, read_snapshot
 from tarsy.evidence.snapshot import Gap, Snapshot
-from tarsy.kube.client import KubeClient
+from tarsy.kube.access import ResourceAttributes, caller_may
+from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.lists import with_token
 from tarsy.masking import without_secrets_or_withheld
 from tarsy.mcp.errors import OpenFailed
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.plan.model import ChangesPlan
 from tarsy.runtime.service_account_tokens import RunTokens
+from tarsy.store.object_history import ObjectHistory
 
 _WITHHELD = "[withheld: it could not be searched for secrets]"
 _NOT_THE_READERS = "may not be listed"
+_AT_ONCE = 6
 
 
 class RunObjects:
@@ -31,10 +37,16 @@ class RunObjects:
         client: the Kubernetes API without an identity.
         tokens: of the run.
         mask: removes secrets from texts of objects; raises what it likes where it cannot.
+        run: uid of the Investigation.
+        history: the recorded changes of objects; None: there are none.
     """
 
-    def __init__(self, client: KubeClient, tokens: RunTokens, mask: Mask) -> None:
+    def __init__(
+        self, client: KubeClient, tokens: RunTokens, mask: Mask, run: UUID, history: ObjectHistory | None
+    ) -> None:
         self._client = client
+        self._run = run
+        self._history = history
         self._tokens = tokens
         self._mask = mask
 
@@ -64,6 +76,36 @@ class RunObjects:
         ]
         return Snapshot(found.read_at, found.objects, found.listed, [*found.gaps, *hidden])
 
+    async def history(self, changes: ChangesPlan, since: datetime) -> RecordedHistory:
+        """Reads what is recorded of kinds that the stage's ServiceAccount and its reader both may get."""
+        if self._history is None or changes.account is None:
+            return RecordedHistory()
+        uid = await self._history.namespace_of_run(self._run)
+        if uid is None:
+            return RecordedHistory()
+        namespace = self._tokens.namespace
+        try:
+            token = await self._tokens.for_cluster(changes.account)
+            kinds = await self._kinds_to_get(changes, self._client.bearing(token.text))
+        except (OpenFailed, ApiError):
+            return RecordedHistory(gaps=[Gap("history", namespace, "it is not known whether it may be read")])
+        now = datetime.now(UTC)
+        versions = await self._history.changes(uid, kinds, since, now)
+        return recorded_history(namespace, versions, await self._history.unwatched(uid, kinds, since, now))
+
+    async def _kinds_to_get(self, changes: ChangesPlan, client: KubeClient) -> list[str]:
+        """The recorded kinds that the owner of the client and the reader may get."""
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(kind: ReadKind) -> bool:
+            async with places:
+                what = ResourceAttributes("get", kind.api_group, kind.plural, namespace=self._tokens.namespace)
+                return await caller_may(client, what)
+
+        asked = [one for one in RECORDED_KINDS if changes.recorded is None or one.kind in changes.recorded]
+        answers = await asyncio.gather(*(ask(kind) for kind in asked))
+        return [kind.kind for kind, yes in zip(asked, answers, strict=True) if yes]
+
 
 class ClusterObjects:
     """Makes the readers of runs.
@@ -73,9 +115,18 @@ class ClusterObjects:
         nobody: the same API without an identity.
         mask: removes secrets from texts of objects.
         library: the library's namespace.
+        history: the recorded changes of objects; None: there are none.
     """
 
-    def __init__(self, client: KubeClient, nobody: KubeClient, mask: Mask, library: str = LIBRARY_NAMESPACE) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        nobody: KubeClient,
+        mask: Mask,
+        library: str = LIBRARY_NAMESPACE,
+        history: ObjectHistory | None = None,
+    ) -> None:
+        self._history = history
         self._client = client
         self._nobody = nobody
         self._mask = mask
@@ -88,4 +139,5 @@ class ClusterObjects:
             run: uid of the Investigation.
             namespace: its namespace.
         """
-        return RunObjects(self._nobody, RunTokens(self._client, run, namespace, self._library), self._mask)
+        tokens = RunTokens(self._client, run, namespace, self._library)
+        return RunObjects(self._nobody, tokens, self._mask, run, self._history)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
@@ -142,6 +143,11 @@ class ObjectHistory:
         """Notes a window that has a start and an end in which a kind was not watched."""
         values = {"kind": window.kind, "since": window.since, "until": window.until, "reason": window.reason}
         await self._fetch("put_unwatched", namespace_uid=namespace_uid, namespace=namespace, **values)
+
+    async def namespace_of_run(self, run: UUID) -> str | None:
+        """Returns the uid of the namespace of a run; None where its objects have no history."""
+        rows = await self._fetch("namespace_of_run", run=run)
+        return str(rows[0]["namespace_uid"]) if rows else None
 
     async def changes(
         self,

@@ -15,9 +15,9 @@ import pytest
 from apis import LocalApi
 from integration.controllers.desk import Chosen, eventually
 from tarsy.controllers.history.kind_watch import WatchPauses
-from tarsy.controllers.history.places import RECORDED_KINDS
-from tarsy.controllers.history.recorder import LABEL, HistoryLimits, HistoryRecorder
+from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
 from tarsy.evidence.history.digests import Digests
+from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
 from tarsy.observe.metrics import Metrics
 from tarsy.record.object_history import ObjectVersion, Unwatched, WatchState
@@ -139,5 +139,5 @@ class Shop:
 
 @pytest.fixture
 async def shop(tarsy_api: LocalApi, kube: KubeClient, namespace: str, records: asyncpg.Pool) -> Shop:
-    found = await kube.patch("Namespace", None, namespace, {"metadata": {"labels": {LABEL: "keys"}}})
+    found = await kube.patch("Namespace", None, namespace, {"metadata": {"labels": {HISTORY_LABEL: "keys"}}})
     return Shop(kube, records, tarsy_api.kubeconfig, namespace, found["metadata"]["uid"])

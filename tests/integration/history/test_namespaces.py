@@ -7,9 +7,9 @@ import pytest
 
 from integration.controllers.desk import eventually
 from integration.history.conftest import KEY, PAUSES, Shop
-from tarsy.controllers.history.places import RECORDED_KINDS
-from tarsy.controllers.history.recorder import LABEL, HistoryRecorder
+from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.evidence.history.digests import Digests
+from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
 from tarsy.store.history_retention import HistoryRetention
 
@@ -35,11 +35,11 @@ async def test_a_label_with_another_value_is_told_and_records_nothing(
     caplog.set_level(logging.WARNING)
     recorder = _recorder(shop, shop.kube, shop.name)
     assert {one.name for one in await recorder._wanted()} == {shop.name}
-    await shop.kube.patch("Namespace", None, shop.name, {"metadata": {"labels": {LABEL: "all"}}})
+    await shop.kube.patch("Namespace", None, shop.name, {"metadata": {"labels": {HISTORY_LABEL: "all"}}})
     for _ in range(2):
         assert await recorder._wanted() == set()
-    told = [message for message in caplog.messages if LABEL in message]
-    assert told == [f"namespace {shop.name} has no history: its label {LABEL} must be keys or masked-values"]
+    told = [message for message in caplog.messages if HISTORY_LABEL in message]
+    assert told == [f"namespace {shop.name} has no history: its label {HISTORY_LABEL} must be keys or masked-values"]
 
 
 @pytest.mark.parametrize(("most", "left_out"), [(3, []), (2, []), (1, ["b"])])
@@ -50,7 +50,11 @@ async def test_namespaces_beyond_the_limit_are_told_and_left_out(
     monkeypatch.setattr("tarsy.controllers.history.recorder.MAX_NAMESPACES", most)
     other = f"{shop.name}-b"
     await shop.kube.create(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other, "labels": {LABEL: "masked-values"}}}
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": other, "labels": {HISTORY_LABEL: "masked-values"}},
+        }
     )
     found = await _recorder(shop, shop.kube, shop.name, other)._wanted()
     assert {one.name: one.values for one in found} == {shop.name: False} | ({other: True} if not left_out else {})
@@ -67,7 +71,7 @@ async def test_values_are_stored_from_the_moment_that_the_namespace_chooses_them
     await shop.make("ConfigMap", "config", data={"level": "a-plain-value"})
     async with shop.recorder(kinds=("ConfigMap",)):
         assert b"a-plain-value" not in await shop.everything_stored()
-        await shop.kube.patch("Namespace", None, shop.name, {"metadata": {"labels": {LABEL: "masked-values"}}})
+        await shop.kube.patch("Namespace", None, shop.name, {"metadata": {"labels": {HISTORY_LABEL: "masked-values"}}})
         number = 0
 
         async def shown() -> bool:

@@ -9,6 +9,7 @@ from e2e.waiting import until
 from integration.manifests.conftest import account
 from tarsy_dev.model import ScriptedModel, demo_script
 from tarsy_dev.objects import manifest, put, put_all
+from tarsy_dev.sample import let_agents_read
 from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import RealModel, Stack, running_stack
 
@@ -43,13 +44,14 @@ async def test_the_rights_of_the_deployment_are_enough_for_an_investigation(api_
     body["data"] = {"alert.json": alert["spec"].pop("data")}
     alert["spec"]["dataFrom"] = {"configMapKeyRef": {"name": "body", "key": "alert.json"}}
     alert["metadata"]["namespace"] = SHOP
-    files = ("clusterrole", "role", "secret-reader", "record-access")
+    files = ("clusterrole", "role", "secret-reader", "record-access", "run-secrets")
     rights = [obj for name in files for obj in manifest(f"base/{name}.yaml")]
     model = ScriptedModel(demo_script().model_copy(update={"first_token_ms": 0, "per_token_ms": 0}))
     async with running_stack(durable=False, api=api_kind) as stack:
         await stack.install()
         await put_all(stack.client, [*rights, *manifest("library/secrets.yaml")])
         await put_all(stack.client, [*manifest("samples/demo/crashloop.yaml"), body])
+        await let_agents_read(stack.client, SHOP)
         await stack.use_model(RealModel("scripted-demo", await model.start(), api_key="any"))
         identity = account(stack.api, "tarsy-system", "tarsy-operator")
         operator = stack.operator("--kubeconfig", str(identity))

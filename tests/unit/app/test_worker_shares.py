@@ -59,6 +59,12 @@ def test_by_default_there_is_a_process_for_each_core_where_there_is_enough_for_i
     assert len(shares_of(settings(**limits), cores, memory_bytes)) == expected
 
 
+@pytest.mark.parametrize(("connections", "expected"), [(3, 2), (8, 7), (9, 8), (10, 8), (21, 8)])
+def test_runs_of_a_process_use_no_more_connections_than_help_them(connections: int, expected: int) -> None:
+    (share,) = shares_of(settings(1, connections=connections), cores=1, memory_bytes=None)
+    assert share.run_connections == expected
+
+
 @pytest.mark.parametrize(("places", "connections"), [(4, 12), (5, 13)])
 def test_a_wanted_number_is_taken_where_there_is_just_enough(places: int, connections: int) -> None:
     assert len(shares_of(settings(4, places, connections), cores=1, memory_bytes=1)) == 4

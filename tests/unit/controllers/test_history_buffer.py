@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tarsy.controllers.history.buffer import ChangeBuffer, PendingChange
-from tarsy.controllers.history.places import RECORDED_KINDS, Place
+from tarsy.controllers.history.places import Place
+from tarsy.evidence.history.kinds import RECORDED_KINDS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 KINDS = {kind.kind: kind for kind in RECORDED_KINDS}

@@ -18,9 +18,10 @@ INTAKE = AlertSpec(alert_type="x", data="y", author=ALICE, reader=READER)
 
 
 class Cluster:
-    """Allows lists of these resources, and notes what it is asked."""
+    """Allows these resources, but not to get those of `not_got`, and notes what it is asked."""
 
-    def __init__(self, *allowed: str, doubtful: str = "", away: str = "") -> None:
+    def __init__(self, *allowed: str, doubtful: str = "", away: str = "", not_got: tuple[str, ...] = ()) -> None:
+        self.not_got = not_got
         self.allowed, self.doubtful, self.away = allowed, doubtful, away
         self.asked: list[dict[str, Any]] = []
 
@@ -30,7 +31,8 @@ class Cluster:
         if resource == self.away:
             raise ApiError(0, "Unreachable", "away")
         doubt = {"evaluationError": "no such role"} if resource == self.doubtful else {}
-        return {"status": {"allowed": resource in self.allowed, **doubt}}
+        refused = review["spec"]["resourceAttributes"]["verb"] == "get" and resource in self.not_got
+        return {"status": {"allowed": resource in self.allowed and not refused, **doubt}}
 
 
 def reading(account: str | None = "reader") -> Plan:
@@ -56,6 +58,22 @@ async def test_each_kind_is_asked_about_as_the_reader_in_the_namespace_of_the_ru
     assert about["deployments"] == {"verb": "list", "group": "apps", "resource": "deployments", "namespace": "team-a"}
     assert about["nodes"] == {"verb": "list", "resource": "nodes"}, "cluster-wide"
     assert "secrets" not in about
+
+
+async def test_the_history_of_a_kind_needs_the_right_to_get_it() -> None:
+    cluster = Cluster("pods", "deployments", "nodes", "events", not_got=("deployments",))
+    limited = await limited_to_reader(reading(), ALICE, cluster, history=True)  # type: ignore[arg-type]
+    changes = limited.stages[0].changes
+    assert changes is not None
+    assert (changes.readable, changes.recorded) == (("Pod", "Event", "Deployment", "Node"), ("Pod",))
+    got = {s["resourceAttributes"]["resource"] for s in cluster.asked if s["resourceAttributes"]["verb"] == "get"}
+    assert got == {"pods", "deployments"}, "kinds that may be listed and are recorded"
+
+
+async def test_without_a_history_nobody_is_asked_what_may_be_got() -> None:
+    cluster = Cluster("pods")
+    assert (await asked(cluster)).recorded == ()
+    assert {spec["resourceAttributes"]["verb"] for spec in cluster.asked} == {"list"}
 
 
 async def test_a_reader_without_rights_reads_nothing() -> None:

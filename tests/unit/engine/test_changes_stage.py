@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +13,9 @@ from tarsy.engine.conversation.truncation import tokens
 from tarsy.engine.ports import NotRead
 from tarsy.engine.prompts.evidence import EVIDENCE_TOKENS, fitting, shown_sections
 from tarsy.evidence.briefing import Section
-from tarsy.evidence.snapshot import Gap, Snapshot
+from tarsy.evidence.changes.change import Change, ChangeType, Source
+from tarsy.evidence.history.recorded import RecordedHistory
+from tarsy.evidence.snapshot import Gap, ObjectKey, Snapshot
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.plan.model import AgentLimits, ChangesPlan, Plan, PlannedBudget, StagePlan
 from tarsy.record.finding import Confidence
@@ -58,6 +61,8 @@ class Objects:
     reads: int = 0
     asked: list[ChangesPlan] = field(default_factory=list)
     hang: bool = False
+    recorded: RecordedHistory = field(default_factory=RecordedHistory)
+    since: list[datetime] = field(default_factory=list)
 
     async def read(self, changes: ChangesPlan) -> Snapshot | NotRead:
         self.reads += 1
@@ -65,6 +70,10 @@ class Objects:
         if self.hang:
             await asyncio.Event().wait()
         return self.found
+
+    async def history(self, changes: ChangesPlan, since: datetime) -> RecordedHistory:
+        self.since.append(since)
+        return self.recorded
 
     def without_secrets(self, text: str) -> str:
         return text.replace(self.secret, "[MASKED]")
@@ -124,6 +133,23 @@ async def test_the_stage_is_recorded_as_two_tool_calls_of_one_execution_without_
     ]
     assert [m.role for m in execution.conversation] == [Role.TOOL, Role.TOOL]
     assert len(s.models.requests) == 1, "the stage asks no model"
+
+
+async def test_recorded_changes_are_ranked_with_the_others_and_their_gaps_are_told() -> None:
+    at = datetime(2026, 11, 23, 11, 30, tzinfo=UTC)
+    config = ObjectKey("ConfigMap", NAMESPACE, "checkout-config")
+    recorded = Change(at, ChangeType.CONFIG, config, "changed: data.s3cr3t", "argocd", ("data.x",), Source.RECORDED)
+    gap = Gap("ConfigMap", NAMESPACE, "not watched from 09:00 to 10:00: TARSy did not run")
+    s = start({"triage": [Answer("done")]})
+    objects = s.objects
+    assert isinstance(objects, Objects)
+    objects.recorded = RecordedHistory([recorded], [gap])
+    await run(s, of_shop(changes(), stage("look", agent())))
+    told = next(c for c in s.record.tool_calls.values() if c.start.tool == "changes").answered or ""
+    assert "changed: data.[MASKED]" in told and "argocd" in told
+    assert "not watched from 09:00 to 10:00" in told
+    (since,) = objects.since
+    assert since == datetime(2026, 11, 22, 7, 40, tzinfo=UTC), "a day and the window before the alert"
 
 
 async def test_later_agents_are_sent_the_evidence_with_ids_that_their_claims_may_cite() -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tarsy.app.durations import seconds_or_forever
 from tarsy.app.settings.file import read_configuration
 from tarsy.app.settings.processes import OperatorSettings, WorkerProcessSettings
-from tarsy.controllers.history.places import RECORDED_KINDS
+from tarsy.evidence.history.kinds import RECORDED_KINDS
 from tarsy.evidence.reading import KINDS as KINDS_READ
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import (

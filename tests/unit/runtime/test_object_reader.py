@@ -1,16 +1,19 @@
 """With which rights objects are read, and what is said where rights are missing."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tarsy.engine.ports import NotRead
+from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.reading import KINDS
 from tarsy.evidence.snapshot import Gap, Snapshot
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.model import ChangesPlan
+from tarsy.record.object_history import ObjectIdentity, ObjectVersion, Unwatched, VersionAction
 from tarsy.runtime.object_reader import ClusterObjects
 
 RUN = UUID("11111111-2222-4333-8444-555555555555")
@@ -114,3 +117,73 @@ def test_a_text_that_cannot_be_searched_for_secrets_is_withheld() -> None:
 
     objects = ClusterObjects(Issuer(), Nobody(), fails).of_run(RUN, "shop")
     assert objects.without_secrets("password=hunter2") == "[withheld: it could not be searched for secrets]"
+
+
+class Histories:
+    """A namespace with a history (or none), which notes the kinds that it is asked for."""
+
+    def __init__(self, uid: str | None = "ns-1") -> None:
+        self.uid = uid
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+
+    async def namespace_of_run(self, run: UUID) -> str | None:
+        assert run == RUN
+        return self.uid
+
+    async def changes(self, uid: str, kinds: list[str], since: datetime, until: datetime) -> list[ObjectVersion]:
+        self.asked.append((uid, tuple(kinds)))
+        identity = ObjectIdentity(uid, "shop", "ConfigMap", "checkout", "cm-1")
+        action, fields = VersionAction.CHANGED, ("data.x",)
+        return [ObjectVersion(identity, 2, action, "Config", since, None, since, 1, "kubectl", fields, ())]
+
+    async def unwatched(self, uid: str, kinds: list[str], since: datetime, until: datetime) -> list[Unwatched]:
+        return [Unwatched("Pod", since, until, "TARSy did not run")]
+
+
+class Judged(Nobody):
+    """Answers what the account may get."""
+
+    def __init__(self, *got: str) -> None:
+        super().__init__()
+        self.got = got
+
+    async def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        assert obj["kind"] == "SelfSubjectAccessReview" and self.bearer == "shop/reader"
+        about = obj["spec"]["resourceAttributes"]
+        assert about["verb"] == "get" and about["namespace"] == "shop"
+        return {"status": {"allowed": about["resource"] in self.got}}
+
+
+async def history(
+    of: ChangesPlan, nobody: Nobody, histories: Histories, issuer: Issuer | None = None
+) -> RecordedHistory:
+    objects = ClusterObjects(issuer or Issuer(), nobody, str, history=histories)  # type: ignore[arg-type]
+    return await objects.of_run(RUN, "shop").history(of, datetime(2026, 11, 1, tzinfo=UTC))
+
+
+async def test_history_is_read_of_kinds_that_account_and_reader_both_may_get() -> None:
+    histories = Histories()
+    limited = plan("Pod", "ConfigMap").model_copy(update={"recorded": ("ConfigMap", "Pod")})
+    found = await history(limited, Judged("configmaps", "deployments"), histories)
+    assert histories.asked == [("ns-1", ("ConfigMap",))]
+    assert [(str(one.object), one.manager) for one in found.changes] == [("ConfigMap shop/checkout", "kubectl")]
+    assert "TARSy did not run" in found.gaps[0].reason
+
+
+async def test_without_a_known_author_the_account_alone_decides_about_history() -> None:
+    histories = Histories()
+    await history(plan(limited=False), Judged("configmaps", "deployments"), histories)
+    assert histories.asked == [("ns-1", ("ConfigMap", "Deployment"))]
+
+
+async def test_a_namespace_without_history_costs_no_request() -> None:
+    histories, nobody = Histories(None), Judged("configmaps")
+    assert await history(plan(limited=False), nobody, histories) == RecordedHistory()
+    assert histories.asked == [] and nobody.bearer == ""
+
+
+async def test_history_that_may_not_be_judged_is_a_gap_and_is_not_read() -> None:
+    histories = Histories()
+    found = await history(plan(limited=False), Judged(), histories, Issuer(ApiError(403, "Forbidden", "no")))
+    assert histories.asked == [] and list(found.changes) == []
+    assert [gap.reason for gap in found.gaps] == ["it is not known whether it may be read"]

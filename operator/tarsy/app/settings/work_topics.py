@@ -150,7 +150,7 @@ class WorkerPodSettings(SettingsTopic):
         21,
         ge=3,
         description="Maximum connections of this pod to Postgres; its processes share them out, at least 3 for each, "
-        "one of them for LISTEN.",
+        "one of them for LISTEN; the runs of a process use at most 8.",
     )
 
 

@@ -103,6 +103,8 @@ class ChangesPlan(FrozenModel):
     """Username of the person or ServiceAccount whose rights limit what is read; None: nobody's do."""
     readable: tuple[str, ...] | None = None
     """Kinds that the reader may list, as found at acceptance; None: there is no reader."""
+    recorded: tuple[str, ...] | None = None
+    """Kinds whose history is read where there is one, because the reader may get them; None: there is no reader."""
 
 
 class StagePlan(FrozenModel):
@@ -193,14 +195,15 @@ class Plan(FrozenModel):
         """Whether a stage reads objects of the run's namespace itself."""
         return any(stage.changes is not None and stage.changes.account is not None for stage in self.stages)
 
-    def read_as(self, reader: str | None, readable: tuple[str, ...] | None) -> "Plan":
+    def read_as(self, reader: str, readable: tuple[str, ...], recorded: tuple[str, ...]) -> "Plan":
         """Returns the plan with the rights that limit what its stages of kind Changes read.
 
         Args:
-            reader: username; None: nobody's rights do.
-            readable: the kinds that the reader may list; None: there is no reader.
+            reader: username.
+            readable: the kinds that the reader may list.
+            recorded: those of them that the reader may get.
         """
-        limits = {"reader": reader, "readable": readable}
+        limits = {"reader": reader, "readable": readable, "recorded": recorded}
         stages = tuple(
             stage
             if stage.changes is None

@@ -67,6 +67,11 @@ INSERT INTO object_unwatched AS u (namespace_uid, kind, namespace, since, until,
 VALUES (:namespace_uid, :kind, :namespace, :since, :until, :reason)
 ON CONFLICT (namespace_uid, kind, since) DO UPDATE SET until = greatest(u.until, excluded.until)
 
+-- The namespace of a run, where its objects have a history.
+-- name: namespace_of_run
+SELECT i.namespace_uid FROM investigation i
+WHERE i.id = :run AND EXISTS (SELECT FROM object_watch w WHERE w.namespace_uid = i.namespace_uid)
+
 -- The changes of a namespace in a window, of :kinds only. A time by the API server's clock may be minutes ahead of the
 -- recorder's; changes that are added to a version may come an hour after it.
 -- name: changes
