@@ -45,11 +45,12 @@ def test_answers_to_questions_read_no_objects() -> None:
 
 
 def test_rights_of_the_reader_are_put_into_every_stage_that_reads_and_into_no_other() -> None:
-    plan = made(READS, stage(), READS | {"name": "after"}).read_as("alice", ("Pod",))
-    assert [s.changes and (s.changes.reader, s.changes.readable) for s in plan.stages] == [
-        ("alice", ("Pod",)),
+    plan = made(READS, stage(), READS | {"name": "after"}).read_as("alice", ("Pod", "Service"), ("Pod",))
+    limited = ("alice", ("Pod", "Service"), ("Pod",))
+    assert [s.changes and (s.changes.reader, s.changes.readable, s.changes.recorded) for s in plan.stages] == [
+        limited,
         None,
-        ("alice", ("Pod",)),
+        limited,
     ]
 
 
