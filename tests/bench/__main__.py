@@ -1,7 +1,6 @@
 """Runs the benchmarks one after the other: `python -m tests.bench [NAME ...] [--quick] [--out FILE]`.
 
-`python -m tests.bench compare OLD NEW` compares the figures of two such files. `python -m tests.bench cloud-opsbench
-DIR` applies the rules to a public data set that is in a folder.
+`python -m tests.bench compare OLD NEW` compares the figures of two such files.
 """
 
 import argparse
@@ -50,8 +49,6 @@ from tests.bench import (
 from tests.bench.bed import Bed, running_bed
 from tests.bench.figures import Result, show
 
-from incidents.opsbench import score
-
 BENCHMARKS: dict[str, Callable[[Bed, bool], Awaitable[Result]]] = {
     "apply_to_first_request": first_request.run,
     "floor": floor.run,
@@ -87,8 +84,6 @@ def main() -> int:
     """Ends 0 when all benchmarks could be run, whatever they found."""
     if sys.argv[1:2] == ["compare"]:
         return compare.main(sys.argv[2:])
-    if sys.argv[1:2] == ["cloud-opsbench"]:
-        return score.main(sys.argv[2:])
     known = [*ALONE, *BENCHMARKS]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)} (default: all)")

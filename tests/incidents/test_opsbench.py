@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from incidents.loader import READ_AT
-from incidents.opsbench import cases, score
-from incidents.opsbench.cases import ANSWERS, TRUTH, NoCases, Unreadable, find_cases, read_case
-from incidents.opsbench.describe import MOST_CHARACTERS, parse_description, parse_table
-from incidents.opsbench.objects import described
 from tarsy.evidence.rules.table import RULES
 from tarsy.evidence.snapshot import ObjectKey
+from tarsy_dev.opsbench import cases, score
+from tarsy_dev.opsbench.cases import ANSWERS, TRUTH, NoCases, Unreadable, find_cases, read_case
+from tarsy_dev.opsbench.describe import MOST_CHARACTERS, parse_description, parse_table
+from tarsy_dev.opsbench.objects import described
 
-OWN = Path(score.__file__).parent / "cases_of_our_own"
+OWN = Path(__file__).parent / "opsbench" / "cases_of_our_own"
 TRUE = {"namespace": "shop", "result": {"fault_taxonomy": "A_Fault", "root_cause": "x", "fault_object": "app/y"}}
 
 
@@ -46,7 +46,7 @@ def test_causes_stand_for_rules_that_exist() -> None:
 
 
 def test_the_table_has_a_row_by_category_and_one_for_all(capsys: pytest.CaptureFixture[str]) -> None:
-    assert score.main([str(OWN)]) == 0
+    assert score.measure_rules(OWN) == 0
     shown = capsys.readouterr().out
     assert [line.split()[1] for line in shown.splitlines() if "1.00 (" in line] == [
         "admission",
@@ -58,7 +58,7 @@ def test_the_table_has_a_row_by_category_and_one_for_all(capsys: pytest.CaptureF
 
 
 def test_a_limit_is_the_number_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
-    assert score.main([str(OWN), "--limit", "1"]) == 0
+    assert score.measure_rules(OWN, 1) == 0
     assert "1 cases read" in capsys.readouterr().out
 
 
@@ -69,7 +69,7 @@ def test_a_folder_without_cases_is_a_sentence(
     make(tmp_path / "data")
     with pytest.raises(NoCases, match="give the folder of a checkout of Cloud-OpsBench"):
         find_cases(tmp_path / "data")
-    assert score.main([str(tmp_path / "data")]) == 2
+    assert score.measure_rules(tmp_path / "data") == 2
     assert "give the folder of a checkout" in " ".join(capsys.readouterr().out.split())
 
 
@@ -91,7 +91,7 @@ def test_a_case_that_cannot_be_read_is_counted(
     bad = _case(tmp_path / "bad", answers, truth)
     with pytest.raises(Unreadable, match=told):
         read_case(bad, tmp_path)
-    assert score.main([str(tmp_path)]) == 0
+    assert score.measure_rules(tmp_path) == 0
     assert "1 cases read, 1 unreadable" in capsys.readouterr().out
 
 

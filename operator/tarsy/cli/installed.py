@@ -1,15 +1,16 @@
-"""Adds the commands of other packages: `tarsy dev` and `tarsy demo` are in the package tarsy-dev.
+"""Adds the commands of other packages: `tarsy dev`, `tarsy demo` and `tarsy bench` are in the package tarsy-dev.
 
-A package adds a command by an entry point of the group `tarsy.commands`. The names below are known here as well, so
-that a command whose package is not installed names that package instead of being unknown.
+A package adds a command, or a group of them, by an entry point of the group `tarsy.commands`. The names below are known
+here as well, so that a command whose package is not installed names that package instead of being unknown.
 """
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
 
 import typer
 
 _GROUP = "tarsy.commands"
-PACKAGES = {"dev": "tarsy-dev", "demo": "tarsy-dev"}
+PACKAGES = {"dev": "tarsy-dev", "demo": "tarsy-dev", "bench": "tarsy-dev"}
 """Known commands of other packages, with the package of each."""
 
 
@@ -25,11 +26,18 @@ def add_installed(app: typer.Typer) -> None:
             _add_unusable(app, name, f"is in the package {package}: pip install {package}")
             continue
         try:
-            app.command(name)(found[name].load())
+            _add(app, name, found[name].load())
         except ImportError as error:
             distribution = found[name].dist
             package = distribution.name if distribution else PACKAGES.get(name, "that adds it")
             _add_unusable(app, name, f"cannot be loaded ({error}): reinstall the package {package}")
+
+
+def _add(app: typer.Typer, name: str, loaded: Callable[..., None] | typer.Typer) -> None:
+    if isinstance(loaded, typer.Typer):
+        app.add_typer(loaded, name=name)
+    else:
+        app.command(name)(loaded)
 
 
 def _add_unusable(app: typer.Typer, name: str, reason: str) -> None:

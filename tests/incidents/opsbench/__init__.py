@@ -1,6 +1,1 @@
-"""Applies the rules to the cases of Cloud-OpsBench, a public data set that its user brings; nothing of it is here.
-
-A case is a folder with `tool_cache.json`, the recorded answers of tools by `TOOL:{arguments}`, and `metadata.json`, the
-truth. The rules see only the answers that a person gets of kubectl: `GetResources` (tables), `DescribeResource` and
-`GetAppYAML`.
-"""
+"""Makes incidents of our own into cases of the form of Cloud-OpsBench, on which its reader is tested."""

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # tests import each other fr
 from apis import find_kubectl
 from incidents.loader import FOLDER, Incident, load_incident
 from incidents.on_api import serve
-from incidents.opsbench.cases import ANSWERS, TRUTH
-from incidents.opsbench.objects import KINDS
+from tarsy_dev.opsbench.cases import ANSWERS, TRUTH
+from tarsy_dev.opsbench.objects import KINDS
 
 _SECONDS = 60.0
 

@@ -36,7 +36,15 @@ def test_a_package_that_cannot_be_imported_takes_only_its_own_command_away(
     assert CliRunner().invoke(made, ["own"]).stdout == "own command\n"
 
 
-@pytest.mark.parametrize("name", ["dev", "demo"])
+def test_a_package_adds_a_group_of_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = app(monkeypatch, tmp_path, bench="tarsy_dev.commands:bench")
+    refused = CliRunner().invoke(made, ["bench", "cloud-opsbench", str(tmp_path / "absent")])
+    assert refused.exit_code == 2
+    assert "there is no folder" in refused.output
+    assert "cloud-opsbench" in CliRunner().invoke(made, ["bench", "--help"]).output
+
+
+@pytest.mark.parametrize("name", ["dev", "demo", "bench"])
 def test_a_command_whose_package_is_missing_names_the_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Implements `tarsy dev` and `tarsy demo`, which `tarsy` finds through the entry points `tarsy.commands`."""
+"""Implements `tarsy dev`, `tarsy demo` and `tarsy bench`, which `tarsy` finds through entry points."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -48,3 +48,22 @@ def demo(
     from tarsy_dev.demo import demonstrate
 
     go(demonstrate(keep, model, model_base_url, api, scenario))
+
+
+bench = typer.Typer(no_args_is_help=True, help="Measure TARSy on recorded incidents.")
+
+
+@bench.callback()
+def _bench() -> None:
+    """Measure TARSy on recorded incidents."""
+
+
+@bench.command("cloud-opsbench")
+def cloud_opsbench(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A checkout of Cloud-OpsBench, or a part of it.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of cases. Default: all.")] = None,
+) -> None:
+    """Count how often the rules alone find the fault of a recorded incident; no model is called."""
+    from tarsy_dev.opsbench.score import measure_rules
+
+    raise typer.Exit(measure_rules(folder, limit))

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from incidents.opsbench.describe import MOST_CHARACTERS, parse_description, parse_table
-from incidents.opsbench.objects import CLUSTER, KINDS, described, named
 from tarsy.evidence.snapshot import Snapshot
+from tarsy_dev.opsbench.describe import MOST_CHARACTERS, parse_description, parse_table
+from tarsy_dev.opsbench.objects import CLUSTER, KINDS, described, named
 
 ANSWERS, TRUTH = "tool_cache.json", "metadata.json"
 MOST_BYTES = 64 * 1024 * 1024

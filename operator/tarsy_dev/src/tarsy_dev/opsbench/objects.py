@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from incidents.opsbench.describe import Field
+from tarsy_dev.opsbench.describe import Field
 
 Obj = dict[str, Any]
 KINDS = {

@@ -1,11 +1,10 @@
-"""Counts in how many cases of Cloud-OpsBench the rules find the fault: `python -m tests.bench cloud-opsbench DIR`.
+"""Counts in how many cases of Cloud-OpsBench the rules find the fault (`tarsy bench cloud-opsbench DIR`).
 
 A signal is right when its rule stands for the cause of the case and it names the faulty object. Some rules stand for
 more than one cause of the data set (a quota of CPU, of memory, of pods), so the figures are a little easier to reach
 than those of models, which must name the cause itself.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from incidents.opsbench.cases import Case, NoCases, Unreadable, find_cases, read_case
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.rules.table import find_signals
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.topology import Topology
+from tarsy_dev.opsbench.cases import Case, NoCases, Unreadable, find_cases, read_case
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
     "namespace_cpu_quota_exceeded": ("quota-exceeded",),
@@ -92,24 +91,25 @@ def _is(key: ObjectKey, kind: str, name: str) -> bool:
     return (key.kind.lower(), key.name) == (kind, name)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Prints the table; returns 0, or 2 with a sentence where nothing can be measured."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench cloud-opsbench", description=__doc__)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a checkout of Cloud-OpsBench, or a part of it")
-    parser.add_argument("--limit", type=int, help="maximum number of cases (default: all)")
-    options = parser.parse_args(arguments)
+def measure_rules(folder: Path, limit: int | None = None) -> int:
+    """Prints how often the rules find the fault; returns the exit status: 2 where nothing could be measured.
+
+    Args:
+        folder: a checkout of Cloud-OpsBench, or a part of it.
+        limit: maximum number of cases; None: all.
+    """
     console = Console()
     try:
-        folders = find_cases(options.folder)[: options.limit]
+        folders = find_cases(folder)[:limit]
     except NoCases as error:
         console.print(f"cloud-opsbench: {error}", style="red", markup=False, soft_wrap=True)
         return 2
     found, unreadable = [], []
-    for folder in folders:
+    for path in folders:
         try:
-            found.append(place_of(read_case(folder, options.folder)))
+            found.append(place_of(read_case(path, folder)))
         except Unreadable as error:
-            unreadable.append(f"{folder.relative_to(options.folder)}: {error}")
+            unreadable.append(f"{path.relative_to(folder)}: {error}")
     console.print(table_of(found))
     console.print(f"{len(found)} cases read, {len(unreadable)} unreadable; no model was asked.", soft_wrap=True)
     for line in unreadable[:_SHOWN]:
