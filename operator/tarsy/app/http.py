@@ -25,6 +25,7 @@ from tarsy.observe.metric_table import STREAMS
 from tarsy.store.database import open_pool
 from tarsy.store.gauges import watch_pool
 from tarsy.store.intake import Intake
+from tarsy.store.object_history import ObjectHistory
 from tarsy.store.reads import Reads
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
@@ -70,6 +71,7 @@ async def http_server(
             sign_in_file=http.sign_in_file,
             live=live,
             texts=LargeTexts(Configuration(connections.client, library_namespace), Intake(pool)),
+            history=ObjectHistory(pool),
         )
         intake = partial(
             add_intake,

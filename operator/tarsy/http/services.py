@@ -17,6 +17,7 @@ from tarsy.http.evidence.limits import EvidenceSlots
 from tarsy.http.namespaces import NamespaceReader
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.store.object_history import ObjectHistory
 from tarsy.store.reads import Reads
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Services:
         sign_in_file: file with the one-time code of `tarsy dev`.
         texts: stores alert texts that are too large for an object; None: not supported.
         evidence: limits how often evidence is computed.
+        history: recorded changes of objects; None: evidence is computed without.
     """
 
     pool: asyncpg.Pool
@@ -57,6 +59,7 @@ class Services:
     sign_in_file: Path | None = None
     texts: "LargeTexts | None" = None
     evidence: EvidenceSlots = field(default_factory=EvidenceSlots)
+    history: ObjectHistory | None = None
 
     @property
     def large_texts(self) -> "LargeTexts":

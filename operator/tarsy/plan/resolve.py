@@ -213,7 +213,7 @@ class _Gathered:
 
 def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
     gathered.look.stage_fits(stage, at)
-    if stage.kind == "Changes":
+    if stage.reads_changes:
         return _changes_stage(stage, at, path, gathered)
     slots = [agents.of_stage(stage, at, index) for index in range(len(stage.agents))]
     replica = stage.replicas > 1

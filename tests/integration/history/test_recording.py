@@ -32,7 +32,9 @@ async def test_changes_are_recorded_with_type_paths_and_manager(shop: Shop) -> N
         await shop.kube.patch("Deployment", shop.name, "checkout", {"spec": {"replicas": 3}})
         await shop.until(lambda found: len(found) == 4)
         await shop.kube.delete("ConfigMap", shop.name, "config")
-        created, rolled, config, scaled, deleted = await shop.until(lambda found: len(found) == 5)
+        found = await shop.until(lambda found: len(found) == 5)
+    created, rolled, scaled = (one for one in found if one.object.kind == "Deployment")
+    config, deleted = (one for one in found if one.object.kind == "ConfigMap")
     assert (created.action, created.type, created.object.name) == (VersionAction.CREATED, "Rollout", "checkout")
     assert (rolled.action, rolled.type) == (VersionAction.CHANGED, "Rollout")
     assert rolled.fields == (

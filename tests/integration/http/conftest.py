@@ -20,6 +20,7 @@ from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.kube.client import KubeClient
 from tarsy.store.intake import Intake
+from tarsy.store.object_history import ObjectHistory
 from tarsy.store.reads import Reads
 
 Grant = Callable[..., Awaitable[Visitor]]
@@ -38,6 +39,7 @@ async def site(tarsy_api: LocalApi, kube: KubeClient, records: asyncpg.Pool) -> 
             access=AccessReviews(kube),
             namespaces=NamespaceReader(kube),
             texts=LargeTexts(Configuration(kube, "tarsy-library"), Intake(records)),
+            history=ObjectHistory(records),
             library_namespace=f"library-{uuid.uuid4().hex[:8]}",
         )
         await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": services.library_namespace}})

@@ -207,12 +207,13 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
 
     await until("the APIService is available", available)
     listed = await kube.read("/apis/record.tarsy.dev/v1alpha1")
-    assert {resource["name"] for resource in listed["resources"]} == {
-        "investigations/events",
-        "investigations/timeline",
-        "investigations/trace",
+    assert {resource["name"]: resource["verbs"] for resource in listed["resources"]} == {
+        "changes": ["list"],
+        "investigations/events": ["get"],
+        "investigations/timeline": ["get"],
+        "investigations/trace": ["get"],
+        "triage": ["list"],
     }
-    assert {verb for resource in listed["resources"] for verb in resource["verbs"]} == {"get"}
     group = await kube.read("/apis/record.tarsy.dev")
     assert group["preferredVersion"]["groupVersion"] == "record.tarsy.dev/v1alpha1"
     with pytest.raises(ApiError) as missing:

@@ -89,7 +89,7 @@ def test_only_the_library_has_objects_of_the_kinds_it_needs_first(cluster: Clust
 def test_a_namespace_takes_the_librarys_configuration_with_changes_of_its_own(cluster: Cluster, tmp_path: Path) -> None:
     patch = [
         {"op": "replace", "path": "/spec/alertTypes", "value": ["PaymentsDown"]},
-        {"op": "add", "path": "/spec/stages/0/maxIterations", "value": 5},
+        {"op": "add", "path": "/spec/stages/1/maxIterations", "value": 5},
     ]
     text = build(
         cluster.kubectl,

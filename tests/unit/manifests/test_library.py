@@ -58,8 +58,8 @@ def test_the_chain_begins_with_evidence_and_has_agents_side_by_side_after_a_sing
     (chain,) = (obj for obj in _read(LIBRARY) if isinstance(obj, Chain))
     assert [(stage.kind, len(stage.agents)) for stage in chain.spec.stages] == [
         ("Changes", 0),
-        ("Agents", 1),
-        ("Agents", 2),
+        (None, 1),
+        (None, 2),
     ]
     assert "KubePodCrashLooping" in chain.spec.alert_types
 

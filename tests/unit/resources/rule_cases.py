@@ -210,7 +210,7 @@ CASES = [
     Case(Stage, "size(self.agents) > 0", CHANGES, OF_AGENTS | {"agents": []}, id="an empty list"),
     Case(
         Stage,
-        "self.kind != 'Changes'",
+        "!(has(self.kind) && self.kind == 'Changes')",
         CHANGES | {"agents": [], "changes": {"serviceAccountName": "a"}},
         CHANGES | {"agents": [{"name": "a"}]},
         id="agents of a stage without",
@@ -218,7 +218,7 @@ CASES = [
     *(
         Case(
             Stage,
-            "self.kind != 'Changes'",
+            "!(has(self.kind) && self.kind == 'Changes')",
             OF_AGENTS | {field: value},
             CHANGES | {field: value},
             id=f"{field} of a stage without agents",

@@ -14,7 +14,6 @@ from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import NotFound
 from tarsy.http.route import CheckedRequest
 from tarsy.store.errors import StoreError
-from tarsy.store.object_history import ObjectHistory
 
 _AT_ONCE = 6
 
@@ -30,7 +29,9 @@ async def history_for(ask: CheckedRequest, namespace: str, since: datetime) -> R
     Raises:
         Unavailable: the Kubernetes API could not say what the caller may read.
     """
-    history = ObjectHistory(ask.services.pool)
+    history = ask.services.history
+    if history is None:
+        return RecordedHistory()
     try:
         uid = await ask.services.namespaces.uid(namespace)
         if not await history.has_watches(uid):

@@ -78,6 +78,7 @@ class ChangesSettings(Model):
     )
 
 
+_CHANGES = "(has(self.kind) && self.kind == 'Changes')"
 _OF_AGENTS = ("successPolicy", "maxIterations", "mcpServers", "fallback", "synthesis")
 """Fields of a stage that only agents need."""
 
@@ -87,9 +88,9 @@ class Stage(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "self.kind == 'Changes' || (has(self.agents) && size(self.agents) > 0)",
+            f"{_CHANGES} || (has(self.agents) && size(self.agents) > 0)",
             "agents must name at least one agent, unless kind is Changes",
-            lambda self: self.kind == "Changes" or len(self.agents) > 0,
+            lambda self: self.reads_changes or len(self.agents) > 0,
             field="agents",
         ),
         ValidationRule(
@@ -99,26 +100,26 @@ class Stage(Model):
             field="replicas",
         ),
         ValidationRule(
-            "self.kind != 'Changes' || ((!has(self.agents) || size(self.agents) == 0) && self.replicas == 1 && "
+            f"!{_CHANGES} || ((!has(self.agents) || size(self.agents) == 0) && self.replicas == 1 && "
             + " && ".join(f"!has(self.{name})" for name in _OF_AGENTS)
             + ")",
             f"a stage of kind Changes asks no model; remove agents, replicas, {', '.join(_OF_AGENTS)}",
-            lambda self: self.kind != "Changes" or not self.sets_agents,
+            lambda self: not self.reads_changes or not self.sets_agents,
             field="kind",
         ),
         ValidationRule(
-            "self.kind == 'Changes' || !has(self.changes)",
+            f"{_CHANGES} || !has(self.changes)",
             "changes belongs to a stage of kind Changes; set kind: Changes, or remove it",
-            lambda self: self.kind == "Changes" or self.changes is None,
+            lambda self: self.reads_changes or self.changes is None,
             field="changes",
         ),
     )
 
     name: LabelName = Field(description="Name of the stage, unique in the chain.")
-    kind: Literal["Agents", "Changes"] = Field(
-        default="Agents",
+    kind: Literal["Agents", "Changes"] | None = Field(
+        default=None,  # a default of the schema would be in every stored Chain, which older releases refuse to read
         description="What the stage does. Agents: agents investigate. Changes: rules find faults in the objects of the "
-        "namespace, and what changed is ranked, without a model.",
+        "namespace, and what changed is ranked, without a model. Defaults to Agents.",
     )
     agents: tuple[StageAgent, ...] = Field(
         default=(), max_length=10, description="Agents of the stage, at least one. Several agents run in parallel."
@@ -135,6 +136,11 @@ class Stage(Model):
         default=None,
         description="How the agents' results are merged. Synthesis always runs when a stage has more than one agent.",
     )
+
+    @property
+    def reads_changes(self) -> bool:
+        """Whether the stage is of kind Changes."""
+        return self.kind == "Changes"
 
     @property
     def sets_agents(self) -> bool:
