@@ -100,14 +100,15 @@ class Recording:
                 await self._observe(place, seen[start : start + BATCH_OBJECTS], self._unseen_since(place))
 
     async def listing_ended(self, place: Place, uids: set[str]) -> None:
-        """Records deletions and the window that was not watched; from now on the kind is watched."""
+        """Records the window that was not watched, and deletions; from now on the kind is watched."""
         since, now = self._unseen_since(place), _now()
-        async with self._one:
-            await self._write(place, missing(place, uids, now, since, self._rules.digests.key_id))
         if since is not None:
             why = "more changes came than could be recorded" if place.shed_at is not None else _why(place)
             window = Unwatched(place.kind.kind, since, now, why)
+            # Before the deletions: who reads one of them is told that its time is not exact.
             await self._history.note_unwatched(place.namespace_uid, place.namespace, window)
+        async with self._one:
+            await self._write(place, missing(place, uids, now, since, self._rules.digests.key_id))
         place.shed_at, place.since, place.heard_at = None, place.since or now, now
         place.state = WatchState.WATCHING
         await self._note([(place, now, WatchState.WATCHING)])
