@@ -11,18 +11,15 @@ decide is not read. Where the namespace has a history, it is also asked which ki
 kind tells of single objects, and of deleted ones.
 """
 
-import asyncio
 from collections.abc import Iterable
 
 from tarsy.evidence.history.kinds import RECORDED_KINDS
-from tarsy.evidence.reading import KINDS, ReadKind
+from tarsy.evidence.reading import KINDS, ReadKind, allowed_kinds
 from tarsy.kube.access import UNDECIDED, ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.model import Plan
 from tarsy.resources.v1alpha1.alert import AlertContent, AlertSpec
 from tarsy.resources.v1alpha1.common import Author
-
-_AT_ONCE = 6
 
 
 def reader_of(author: Author | None, alert: AlertContent, named_by: Author | None) -> Author | None:
@@ -52,19 +49,9 @@ async def limited_to_reader(plan: Plan, reader: Author | None, client: KubeClien
     if not plan.reads_changes or reader is None:
         return plan
     subject = Subject(reader.username, reader.uid or "", reader.groups)
-    places = asyncio.Semaphore(_AT_ONCE)
 
     async def allowed(verb: str, kinds: Iterable[ReadKind]) -> tuple[ReadKind, ...]:
-        async def ask(kind: ReadKind) -> bool:
-            async with places:
-                return await _may(subject, verb, kind, plan.namespace, client)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                asked = [(kind, group.create_task(ask(kind))) for kind in kinds]
-        except* ApiError as errors:
-            raise _first(errors) from None
-        return tuple(kind for kind, task in asked if task.result())
+        return await allowed_kinds(kinds, lambda kind: _may(subject, verb, kind, plan.namespace, client))
 
     readable = await allowed("list", KINDS)
     recorded = await allowed("get", [one for one in readable if one in RECORDED_KINDS]) if history else ()
@@ -79,8 +66,3 @@ async def _may(subject: Subject, verb: str, kind: ReadKind, namespace: str, clie
         if error.reason != UNDECIDED:
             raise
         return False
-
-
-def _first(errors: BaseExceptionGroup[ApiError]) -> ApiError:
-    found = errors.exceptions[0]
-    return found if isinstance(found, ApiError) else _first(found)

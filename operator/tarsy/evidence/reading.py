@@ -6,11 +6,11 @@ cert-manager, Gateway API) leave no gap where they are not served.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tarsy.evidence.fields import Object, mapping, mappings, one_line, string
 from tarsy.evidence.snapshot import Gap, Snapshot
@@ -26,6 +26,7 @@ LIST_SECONDS = 30.0
 
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Media type of a list of which only the metadata is wanted."""
+
 READ_SECONDS = 90.0
 """Maximum time for all kinds."""
 
@@ -34,6 +35,7 @@ MOST_IN_ALL = 50_000
 
 _AT_ONCE = 6
 _ON_LOOP = 500
+_Error = TypeVar("_Error", bound=Exception)
 _CONTROLLED = ("Pod", "ReplicaSet", "ControllerRevision", "Job")
 
 
@@ -165,9 +167,31 @@ async def read_snapshot(
     return await asyncio.to_thread(build) if len(objects) > _ON_LOOP else build()
 
 
-def _first(errors: BaseExceptionGroup[CannotRead]) -> CannotRead:
+async def allowed_kinds(kinds: Iterable[ReadKind], ask: Callable[[ReadKind], Awaitable[bool]]) -> tuple[ReadKind, ...]:
+    """Returns the kinds for which a question is answered with yes; asks about several at once.
+
+    Args:
+        kinds: the kinds to ask about.
+        ask: asks about one. Its first error is raised, and no other question is asked then.
+    """
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def answer(kind: ReadKind) -> bool:
+        async with places:
+            return await ask(kind)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [(kind, group.create_task(answer(kind))) for kind in kinds]
+    except* Exception as errors:
+        raise _first(errors) from None
+    return tuple(kind for kind, task in asked if task.result())
+
+
+def _first(errors: BaseExceptionGroup[_Error]) -> _Error:
+    """Returns an error of a group of them, which may have groups in it."""
     found = errors.exceptions[0]
-    return found if isinstance(found, CannotRead) else _first(found)
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 @dataclass(slots=True)

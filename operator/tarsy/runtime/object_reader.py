@@ -5,7 +5,6 @@ asked for that the reader of the run may list, as the active controller found at
 read nothing here. The tokens are those that agents act with (`service_account_tokens`): bound to the run's Secret.
 """
 
-import asyncio
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.ports import NotRead
 from tarsy.evidence.history.kinds import RECORDED_KINDS
 from tarsy.evidence.history.recorded import RecordedHistory, recorded_history
-from tarsy.evidence.reading import KINDS, CannotRead, ReadKind, read_snapshot
+from tarsy.evidence.reading import KINDS, CannotRead, ReadKind, allowed_kinds, read_snapshot
 from tarsy.evidence.snapshot import Gap, Snapshot
 from tarsy.kube.access import ResourceAttributes, caller_may
 from tarsy.kube.client import ApiError, KubeClient
@@ -27,7 +26,6 @@ from tarsy.store.object_history import ObjectHistory
 
 _WITHHELD = "[withheld: it could not be searched for secrets]"
 _NOT_THE_READERS = "may not be listed"
-_AT_ONCE = 6
 
 
 class RunObjects:
@@ -95,16 +93,13 @@ class RunObjects:
 
     async def _kinds_to_get(self, changes: ChangesPlan, client: KubeClient) -> list[str]:
         """The recorded kinds that the owner of the client and the reader may get."""
-        places = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(kind: ReadKind) -> bool:
-            async with places:
-                what = ResourceAttributes("get", kind.api_group, kind.plural, namespace=self._tokens.namespace)
-                return await caller_may(client, what)
+            what = ResourceAttributes("get", kind.api_group, kind.plural, namespace=self._tokens.namespace)
+            return await caller_may(client, what)
 
         asked = [one for one in RECORDED_KINDS if changes.recorded is None or one.kind in changes.recorded]
-        answers = await asyncio.gather(*(ask(kind) for kind in asked))
-        return [kind.kind for kind, yes in zip(asked, answers, strict=True) if yes]
+        return [kind.kind for kind in await allowed_kinds(asked, ask)]
 
 
 class ClusterObjects:

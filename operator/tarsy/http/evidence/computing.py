@@ -1,7 +1,7 @@
 """Reads a namespace for a caller and computes its evidence, in a thread where there are many objects."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
@@ -54,12 +54,12 @@ class Question:
 
 async def changes_for(ask: CheckedRequest, question: Question) -> ChangesView:
     """Returns the changes that a caller may see. Raises HttpError."""
-    return await _computed(ask, question, lambda found, history: _changes(found, question, history), _history)
+    return await _computed(ask, question, lambda found, history: _changes(found, question, history))
 
 
 async def triage_for(ask: CheckedRequest, question: Question) -> TriageView:
     """Returns the signals of what a caller may see. Raises HttpError."""
-    return await _computed(ask, question, lambda found, _: _triage(found, question), _no_history)
+    return await _computed(ask, question, lambda found, _: _triage(found, question), history=False)
 
 
 async def both_for(ask: CheckedRequest, question: Question, calls: RecordedCalls) -> InvestigationChangesView:
@@ -68,33 +68,26 @@ async def both_for(ask: CheckedRequest, question: Question, calls: RecordedCalls
     def compute(found: Topology, history: RecordedHistory) -> InvestigationChangesView:
         return InvestigationChangesView.computed(_changes(found, question, history), _triage(found, question), calls)
 
-    return await _computed(ask, question, compute, _history)
-
-
-async def _history(ask: CheckedRequest, question: Question) -> RecordedHistory:
-    since = (question.alerted_at or datetime.now(UTC)) - question.window
-    return await history_for(ask, question.namespace, since)
-
-
-async def _no_history(ask: CheckedRequest, question: Question) -> RecordedHistory:
-    return RecordedHistory()
+    return await _computed(ask, question, compute)
 
 
 async def _computed(
     ask: CheckedRequest,
     question: Question,
     compute: Callable[[Topology, RecordedHistory], _T],
-    recorded: Callable[[CheckedRequest, Question], Awaitable[RecordedHistory]],
+    *,
+    history: bool = True,
 ) -> _T:
     give_back = ask.services.evidence.take(ask.caller.username)
     try:
         snapshot = await read_snapshot(
             reader_for(ask), question.namespace, datetime.now(UTC), most_in_all=MOST_OBJECTS, seconds=READ_SECONDS
         )
-        history = await recorded(ask, question)
-        if len(snapshot.objects) + len(history.changes) <= _ON_LOOP:
-            return compute(Topology(snapshot), history)
-        thread = asyncio.create_task(asyncio.to_thread(lambda: compute(Topology(snapshot), history)))
+        since = (question.alerted_at or snapshot.read_at) - question.window
+        recorded = await history_for(ask, question.namespace, since) if history else RecordedHistory()
+        if len(snapshot.objects) + len(recorded.changes) <= _ON_LOOP:
+            return compute(Topology(snapshot), recorded)
+        thread = asyncio.create_task(asyncio.to_thread(lambda: compute(Topology(snapshot), recorded)))
         give_back = _after(thread, give_back)
         return await asyncio.shield(thread)
     except CannotRead as error:

@@ -3,19 +3,16 @@
 Decision: the right to list a kind is not enough. The history tells of single objects, and of deleted ones.
 """
 
-import asyncio
 from datetime import UTC, datetime
 
 from tarsy.evidence.history.kinds import RECORDED_KINDS
 from tarsy.evidence.history.recorded import ONSET_BEFORE_ALERT, RecordedHistory, recorded_history
-from tarsy.evidence.reading import ReadKind
+from tarsy.evidence.reading import ReadKind, allowed_kinds
 from tarsy.evidence.snapshot import Gap
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import NotFound
 from tarsy.http.route import CheckedRequest
 from tarsy.store.errors import StoreError
-
-_AT_ONCE = 6
 
 
 async def history_for(ask: CheckedRequest, namespace: str, since: datetime) -> RecordedHistory:
@@ -48,12 +45,8 @@ async def history_for(ask: CheckedRequest, namespace: str, since: datetime) -> R
 
 
 async def _kinds_to_get(ask: CheckedRequest, namespace: str) -> list[str]:
-    places = asyncio.Semaphore(_AT_ONCE)
-
     async def allowed(kind: ReadKind) -> bool:
-        async with places:
-            permission = Permission("get", kind.plural, group=kind.api_group)
-            return await ask.services.access.allowed(ask.caller, permission, namespace)
+        permission = Permission("get", kind.plural, group=kind.api_group)
+        return await ask.services.access.allowed(ask.caller, permission, namespace)
 
-    answers = await asyncio.gather(*(allowed(kind) for kind in RECORDED_KINDS))
-    return [kind.kind for kind, yes in zip(RECORDED_KINDS, answers, strict=True) if yes]
+    return [kind.kind for kind in await allowed_kinds(RECORDED_KINDS, allowed)]

@@ -18,6 +18,7 @@ from tarsy.resources.crd import crd
 from tarsy.resources.v1alpha1 import KINDS
 
 ESTABLISH_SECONDS = 30.0
+REPLACE_TRIES = 5
 
 
 def manifest(name: str) -> list[dict[str, Any]]:
@@ -36,20 +37,37 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 async def put(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
-    """Creates or replaces the object, including its status; returns the stored object."""
+    """Creates or replaces the object, including its status; returns the stored object.
+
+    Raises:
+        ApiError: the object was refused, or others changed it at each of several tries.
+    """
     meta = obj["metadata"]
     try:
         made = await client.create(obj)
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
-        there = await client.get(obj["kind"], meta.get("namespace"), meta["name"])
-        kept = {"resourceVersion": there["metadata"]["resourceVersion"]}
-        made = await client.replace({**obj, "metadata": {**meta, **kept}})
+        made = await _replace(client, obj)
     if "status" in obj and obj["kind"] not in ("Event", "Namespace"):
         body = {"status": obj["status"]}
         made = await client.patch(obj["kind"], meta.get("namespace"), meta["name"], body, subresource="status")
     return made
+
+
+async def _replace(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
+    """Replaces the object; again where the operator wrote its status between the read and the write."""
+    meta = obj["metadata"]
+    tries = 0
+    while True:
+        tries += 1
+        there = await client.get(obj["kind"], meta.get("namespace"), meta["name"])
+        kept = {"resourceVersion": there["metadata"]["resourceVersion"]}
+        try:
+            return await client.replace({**obj, "metadata": {**meta, **kept}})
+        except ApiError as error:
+            if error.reason != "Conflict" or tries == REPLACE_TRIES:
+                raise
 
 
 async def put_all(client: KubeClient, objects: Iterable[dict[str, Any]]) -> None:
