@@ -174,12 +174,13 @@ def _marks(item: pytest.Item) -> dict[str, pytest.Mark]:
     return marks
 
 
-def _order(item: pytest.Item) -> tuple[int, bool, int]:
+def _order(item: pytest.Item) -> tuple[int, bool, bool, int]:
     """What takes longest first, so that no worker is left with it alone: machines, the real ones before the others."""
     folder, name = _folders(item)[1], item.path.name
     return (
         0 if folder in MACHINES else 1 if folder == "integration" else 2,
         _kind(item) != "real",
+        not item.nodeid.startswith(distribution.SHARED),
         SLOWEST.index(name) if name in SLOWEST else len(SLOWEST),
     )
 
