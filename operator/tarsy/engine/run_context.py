@@ -53,6 +53,7 @@ class RunContext:
     streams. `silent` are the providers that gave no conclusion when the run was asked to conclude: they are not asked
     again. `windows` are the context windows that providers reported when they refused a conversation as too long: an
     agent that begins starts from them. `objects` reads the cluster for stages of kind Changes.
+    `alert` is the text of the alert, whose names and numbers claims may use.
     """
 
     recorder: Recorder
@@ -66,6 +67,7 @@ class RunContext:
     silent: set[ObjectRef] = field(default_factory=set)
     windows: dict[ObjectRef, int] = field(default_factory=dict)
     objects: ObjectReader = field(default_factory=NoObjects)
+    alert: str = ""
 
     @property
     def concluding(self) -> bool:

@@ -167,7 +167,8 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
+            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"])
+            for row in found
         }
 
     async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:

@@ -336,7 +336,9 @@ class MemoryRecorder:
             execution = self.record.executions[row.start.execution].start
             if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
                 stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
-                result = Evidence(row.start.id, stage, execution.display_name, tool, row.answered)
+                result = Evidence(
+                    row.start.id, stage, execution.display_name, tool, row.answered, row.start.call.arguments
+                )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         self._leave()

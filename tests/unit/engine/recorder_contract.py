@@ -417,11 +417,12 @@ class RecorderContract:
 
     async def test_a_closed_call_is_evidence_by_its_reference_and_by_its_row(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder
-        await write.tool_call_started(tool_call(agent.id))
+        call = tool_call(agent.id)
+        await write.tool_call_started(call)
         await write.tool_call_finished(tool_result(agent.id, result="exit code 137"))
         row, ref = tool_call_id(agent.id, 2, 0, 0), call_ref(idempotency_key(agent.id, 2, 0))
         found = await write.evidence([ref, str(row), "call_000000000000", "", "x' OR true --"])
-        evidence = Evidence(row, "stage-0", "triage-1", "kubernetes.get", "exit code 137")
+        evidence = Evidence(row, "stage-0", "triage-1", "kubernetes.get", "exit code 137", call.call.arguments)
         assert found == {ref: evidence, str(row): evidence}
         assert await write.evidence([]) == {}
 
