@@ -46,7 +46,7 @@ from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, Investigation
+from tarsy.resources.v1alpha1 import Alert, Chain, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.runbook.sources import redact_url, sources
@@ -195,7 +195,9 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         alert_data=await mask_alert(
             await alert_data(alert, source, context.kubernetes.client, context.kept_text), plan.alert_masking, context
         ),
-        runbook=await mask_alert(await _runbook(investigation, alert, source, context), plan.alert_masking, context),
+        runbook=await mask_alert(
+            await _runbook(investigation, alert, source, chain, context), plan.alert_masking, context
+        ),
         plan=plan,
         priority=PRIORITIES[alert.severity],
         author=spec.author.to_dict() if spec.author else {},
@@ -246,11 +248,13 @@ async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileC
     return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
 
 
-async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldPath, context: ReconcileContext) -> str:
+async def _runbook(
+    investigation: Investigation, alert: AlertContent, at: FieldPath, chain: Chain, context: ReconcileContext
+) -> str:
     """Reads the alert's runbook, else the default; when a URL fails, an Event reports it and the default is used."""
     if alert.runbook is None or alert.runbook.url is None:
         return await local_runbook(
-            alert, at, context.cache, context.kubernetes.client, context.settings.library_namespace
+            alert, at, chain, context.cache, context.kubernetes.client, context.settings.library_namespace
         )
     meta, url = investigation.metadata, alert.runbook.url
     among = sources(
@@ -266,7 +270,7 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldP
         investigation, "RunbookUnavailable", f"{problem} The default runbook is used.", kind="Warning"
     )
     default = await default_runbook(
-        at.namespace, context.cache, context.kubernetes.client, context.settings.library_namespace
+        at.namespace, chain, context.cache, context.kubernetes.client, context.settings.library_namespace
     )
     return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 

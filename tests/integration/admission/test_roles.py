@@ -91,7 +91,7 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "|---|" + "---|" * len(roles),
         *(f"| {text} | " + " | ".join(row[role] for role in roles) + " |" for text, row in found.items()),
         "",
-        "Everybody who is signed in may `use` the chain and the MCP server `kubernetes` of `tarsy-library`, by",
+        "Everybody who is signed in may `use` the chains and the MCP server of `tarsy-library`, by",
         "`library/users.yaml`: a run of a chain asks for `use` where the chain is. ConfigMaps that an alert names are",
         "read for those who may `get` them. Without any role nobody may do anything of this.",
         "",

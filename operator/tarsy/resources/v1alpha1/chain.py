@@ -23,6 +23,7 @@ from tarsy.resources.v1alpha1.common import (
     ExecutiveSummarySettings,
     Fallback,
     Iterations,
+    LocalRunbook,
     Loop,
     McpSelections,
     Seconds,
@@ -185,6 +186,12 @@ class ChainSpec(Model):
         min_length=1,
         max_length=20,
         description="Stages, in order. Each stage receives the results of the previous ones.",
+    )
+    runbook: LocalRunbook | None = Field(
+        default=None,
+        description="Runbook for alerts that bring none. For runs in another namespace, the default runbook of that "
+        "namespace takes precedence, and before it the key runbook.md of a ConfigMap there that is named "
+        "tarsy-runbook-CHAIN and has the label tarsy.dev/runbook.",
     )
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the chain's agents.")
     strategy: Strategy | None = Field(default=None, description="Strategy of the chain's agents.")
