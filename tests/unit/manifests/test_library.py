@@ -7,7 +7,7 @@ import pytest
 from mcp.client import Client
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
-from tarsy.kubernetes_tools.kinds import READABLE_KINDS as TOOL_KINDS
+from tarsy.kubernetes_tools.kinds import MEASURED_KINDS, READABLE_KINDS
 from tarsy.kubernetes_tools.tools import tool_server
 from tarsy.mcp.tool_catalog import offer
 from tarsy.plan.catalog import ResourceCatalog
@@ -21,6 +21,7 @@ from tarsy.resources.v1alpha1 import KINDS, Chain, MCPServer
 from tarsy.resources.v1alpha1.common import McpSelection
 from unit.manifests.shipped import MANIFESTS, documents, named, objects
 
+TOOL_KINDS = (*READABLE_KINDS, *MEASURED_KINDS)
 LIBRARY = [obj for obj in objects("library") if obj["apiVersion"] == API_VERSION]
 MODELS = ("llmprovider-openai", "llmprovider-local")
 
@@ -78,7 +79,7 @@ async def test_the_server_offers_agents_all_of_the_tools_that_there_are() -> Non
     async with Client(tool_server(ClusterReader({}))) as client:
         listed = (await client.list_tools()).tools
     found = offer(plan, listed)
-    assert len(found.definitions) == len(listed) == 4 and plan.policy is ToolPolicy.READ_ONLY
+    assert len(found.definitions) == len(listed) == 11 and plan.policy is ToolPolicy.READ_ONLY
     assert set(found.access.values()) == {Access.READ_ONLY}
     assert found.access == offer(plan.model_copy(update={"read_only": (), "trust_annotations": True}), listed).access
 
