@@ -83,6 +83,22 @@ def test_a_tool_call_shows_what_it_is_cited_with() -> None:
     assert "k.logs {}  call_1" in shown(event_block(event))
 
 
+def test_a_range_result_is_drawn_below_its_text_with_its_onset() -> None:
+    content = (
+        "1 series\nseries up{}\n  now 7 at x | onset 2026-11-20T09:02:00Z (first > 5: 0 -> 7)\n"
+        "  shape 2026-11-20T09:00:00Z +60s: 0 - 7 7"
+    )
+    event = TimelineEvent(
+        id=UUID(int=2),
+        type=EventType.LLM_TOOL_CALL,
+        status=EventStatus.COMPLETED,
+        content=content,
+        metadata={"name": "prometheus.query_range"},
+        created_at=NOW,
+    )
+    assert "▁ ██  up{}  onset 2026-11-20T09:02:00Z" in shown(event_block(event))
+
+
 def test_every_kind_of_event_can_be_shown() -> None:
     for kind in EventType:
         event = TimelineEvent(id=UUID(int=3), type=kind, status=EventStatus.COMPLETED, content="x", created_at=NOW)

@@ -13,7 +13,7 @@ import yaml
 from mcp.client import Client
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
-from tarsy.kubernetes_tools.kinds import READABLE_KINDS as TOOL_KINDS
+from tarsy.kubernetes_tools.kinds import GITOPS_KINDS, MEASURED_KINDS, READABLE_KINDS
 from tarsy.kubernetes_tools.tools import tool_server
 from tarsy.mcp.tool_catalog import offer
 from tarsy.plan.catalog import ResourceCatalog
@@ -21,12 +21,15 @@ from tarsy.plan.check import check_references
 from tarsy.plan.model import ObjectRef
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy
+from tarsy.prometheus_tools.api import PrometheusReader
+from tarsy.prometheus_tools.tools import tool_server as prometheus_tools
 from tarsy.record.messages import Access
 from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Chain, MCPServer
 from tarsy.resources.v1alpha1.common import McpSelection
 from unit.manifests.shipped import MANIFESTS, documents, named, objects
 
+TOOL_KINDS = (*READABLE_KINDS, *MEASURED_KINDS)
 LIBRARY = [obj for obj in objects("library") if obj["apiVersion"] == API_VERSION]
 MODELS = ("llmprovider-openai", "llmprovider-local")
 METRICS_LABEL = "library.tarsy.dev/metrics"
@@ -128,7 +131,7 @@ async def test_the_server_offers_agents_all_of_the_tools_that_there_are() -> Non
     async with Client(tool_server(ClusterReader({}))) as client:
         listed = (await client.list_tools()).tools
     found = offer(plan, listed)
-    assert len(found.definitions) == len(listed) == 4 and plan.policy is ToolPolicy.READ_ONLY
+    assert len(found.definitions) == len(listed) == 11 and plan.policy is ToolPolicy.READ_ONLY
     assert set(found.access.values()) == {Access.READ_ONLY}
     assert found.access == offer(plan.model_copy(update={"read_only": (), "trust_annotations": True}), listed).access
 
@@ -145,3 +148,27 @@ def test_the_tools_may_read_every_kind_they_offer_and_nothing_else() -> None:
     offered = {(kind.api.split("/")[1] if kind.api.startswith("apis/") else "", kind.plural) for kind in TOOL_KINDS}
     wanted = {(group, plural, verb) for group, plural in offered for verb in ("get", "list")}
     assert may == wanted | {("", "pods/log", "get")}
+
+
+async def test_the_prometheus_component_offers_all_tools_of_its_server() -> None:
+    (obj,) = (obj for obj in objects("components/prometheus-tools") if obj["kind"] == "MCPServer")
+    server = MCPServer.model_validate(obj)
+    assert set(obj["spec"]) <= {field.alias or name for name, field in type(server.spec).model_fields.items()}
+    plan = server_plan(server, ObjectRef(kind="MCPServer", namespace="l", name="prometheus"), McpSelection(name="p"))
+    async with Client(prometheus_tools(PrometheusReader({}))) as client:
+        listed = (await client.list_tools()).tools
+    found = offer(plan, listed)
+    assert len(found.definitions) == len(listed) == 7
+    assert set(found.access.values()) == {Access.READ_ONLY}
+
+
+def test_the_gitops_component_lets_the_tools_list_what_they_ask_for_and_nothing_else() -> None:
+    (role,) = (obj for obj in objects("components/gitops-tools") if obj["kind"] == "ClusterRole")
+    may = {
+        (group, r, v)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for r in rule["resources"]
+        for v in rule["verbs"]
+    }
+    assert may == {(kind.api.split("/")[1], kind.plural, "list") for kind in GITOPS_KINDS}
