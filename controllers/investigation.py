@@ -18,6 +18,7 @@ from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.promotion.planning import plan_source
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
@@ -171,17 +172,23 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
             raise NotYet("NoChain", chain.message)
         # Before anything is told of what is in it.
         await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], context)
+    except PlanInvalid as error:
+        raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
+    planned = await plan_source(chain, context, replay=spec.replay is not None)
+    try:
         plan = resolve(
             namespace=meta.namespace,
             alert=alert,
-            chain=chain,
-            catalog=context.cache,
+            chain=planned.chain,
+            catalog=planned.catalog,
             library_namespace=context.settings.library_namespace,
             source=source,
             budget=budget,
         )
     except PlanInvalid as error:
-        raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
+        raise planned.refusal(error.errors, source) from error
+    if withdrawn := planned.withdrawn():
+        raise planned.refusal(withdrawn, source)
     await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
     await _may_read(investigation, alert, source, named_by, context)
     namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})

@@ -30,6 +30,8 @@ from tarsy.resources.v1alpha1 import (
     Agent,
     Alert,
     ChatMessage,
+    EvalRun,
+    EvalSuite,
     Investigation,
     LLMProvider,
     MCPServer,
@@ -47,6 +49,8 @@ _RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
     Agent.KIND: (ConditionType.READY,),
     LLMProvider.KIND: (ConditionType.READY, ConditionType.SERVING),
     MCPServer.KIND: (ConditionType.READY, ConditionType.AVAILABLE, ConditionType.VERIFIED),
+    EvalSuite.KIND: (ConditionType.READY,),
+    EvalRun.KIND: (ConditionType.ACCEPTED, ConditionType.COMPLETE, ConditionType.PASSED),
 }
 """The conditions that the configuration which names an object is judged by."""
 

@@ -56,6 +56,7 @@ from tarsy.store.questions import Questions
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
 from tarsy.store.retention import Retention
+from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
 from tarsy.store.workloads import Workloads
@@ -203,6 +204,7 @@ def _controller(
             Questions(pool, notifier.notify, metrics),
             intake,
             ProviderSlots(pool, notifier.notify).publish,
+            Revisions(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,
