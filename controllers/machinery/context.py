@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tarsy.controllers.evals.ports import EvalPorts
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
@@ -56,6 +57,8 @@ class StorePorts:
     """Incidents and the texts of alerts that came over HTTP; None: AlertRoutes and incidentKeys are ignored."""
 
     publish_limits: PublishLimits | None = None
+    evals: EvalPorts | None = None
+    """Cases and results of evaluations; None: EvalSuites and EvalRuns are ignored."""
 
 
 @dataclass(frozen=True, slots=True)

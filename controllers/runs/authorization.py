@@ -70,6 +70,13 @@ def timeline_read(name: str, at: FieldPath) -> RequiredRead:
     return RequiredRead(what, "the timeline of Investigation", _field(at))
 
 
+def trace_read(name: str, at: FieldPath) -> RequiredRead:
+    """Returns the read of the trace of the Investigation that field `at` names."""
+    resource = KINDS["Investigation"].PLURAL
+    what = ResourceAttributes("get", _RECORD_GROUP, resource, subresource="trace", namespace=at.namespace, name=name)
+    return RequiredRead(what, "the trace of Investigation", _field(at))
+
+
 async def authorization_refusal(
     author: Author | None,
     used: Iterable[Key],

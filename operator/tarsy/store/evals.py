@@ -13,6 +13,8 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.observe.metric_table import EVAL_RUNS, EVAL_SAMPLES
+from tarsy.observe.metrics import Metrics
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
@@ -152,10 +154,16 @@ class RecordedToolCall:
 
 
 class Evals:
-    """Stores cases, runs and samples; every method raises StoreError when Postgres is unavailable or refuses."""
+    """Stores cases, runs and samples; every method raises StoreError when Postgres is unavailable or refuses.
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    Args:
+        pool: a migrated database.
+        metrics: counts samples and runs that end; None: nothing does.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, metrics: Metrics | None = None) -> None:
         self._pool = pool
+        self._metrics = metrics
         self._sql = load("evals")
 
     async def cases(self, suite: UUID) -> dict[str, StoredCase]:
@@ -219,7 +227,10 @@ class Evals:
 
     async def finish(self, identity: UUID, verdict: str, summary: str) -> None:
         """Finishes an EvalRun; a verdict that was reached stays."""
-        await self._execute("finish", f"finish EvalRun {identity}", id=identity, verdict=verdict, summary=summary)
+        what = f"finish EvalRun {identity}"
+        done = await self._execute("finish", what, id=identity, verdict=verdict, summary=summary)
+        if done and self._metrics is not None:
+            self._metrics.add(EVAL_RUNS, verdict=verdict)
 
     async def add_sample(self, run: UUID, case_name: str, sample: int, investigation: UUID) -> None:
         """Notes the Investigation of a sample; one that was noted stays.
@@ -243,9 +254,11 @@ class Evals:
         """Notes the outcome of a sample; the first outcome stays."""
         values = {name: getattr(ended, name) for name in EndedSample.__slots__}
         checks = [dict(check) for check in ended.checks]
-        await self._execute(
+        done = await self._execute(
             "end_sample", f"note the outcome of case {ended.case_name}", **{**values, "run": run, "checks": checks}
         )
+        if done and self._metrics is not None:
+            self._metrics.add(EVAL_SAMPLES, outcome=ended.outcome)
 
     async def begun(self, run: UUID) -> list[BegunSample]:
         """Returns the samples whose Investigations were created, by case and number."""
@@ -307,11 +320,13 @@ class Evals:
 
         await call(self._pool, "delete old evaluations", delete)
 
-    async def _execute(self, query: str, what: str, /, **values: Any) -> None:
-        async def execute(connection: asyncpg.Connection) -> None:
-            await connection.execute(*self._sql[query](**values))
+    async def _execute(self, query: str, what: str, /, **values: Any) -> bool:
+        """Executes a statement; returns whether it changed a row."""
 
-        await call(self._pool, what, execute)
+        async def execute(connection: asyncpg.Connection) -> str:
+            return str(await connection.execute(*self._sql[query](**values)))
+
+        return not (await call(self._pool, what, execute)).endswith(" 0")
 
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
