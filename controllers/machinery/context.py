@@ -22,6 +22,7 @@ from tarsy.record.run import InvestigationRecord
 from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
+from tarsy.store.replays import Replays
 from tarsy.store.runs import Runs
 
 RELIST_SECONDS = 300.0
@@ -56,6 +57,8 @@ class StorePorts:
     """Incidents and the texts of alerts that came over HTTP; None: AlertRoutes and incidentKeys are ignored."""
 
     publish_limits: PublishLimits | None = None
+    replays: Replays | None = None
+    """Records of tool calls; None: replays are not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
