@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.controllers.evals.candidate import find_chain, prepare, revision
-from tarsy.controllers.evals.ports import EvalPorts
 from tarsy.controllers.evals.projection import CANCELLED, ended_before, project, verdict, waiting
 from tarsy.controllers.evals.samples import cancel_samples, collect, create_sample, next_samples, spent
 from tarsy.controllers.machinery.context import ReconcileContext
@@ -25,7 +24,7 @@ from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalRun
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.evals import EvalRunRecord
+from tarsy.store.evals import EvalRunRecord, Evals
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks at the samples of a run: the end of an Investigation does not queue its EvalRun."""
@@ -36,12 +35,12 @@ RECHECK_SECONDS = 15.0
 _SUMMARY = 1024
 
 
-async def reconcile(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -> float | None:
+async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> float | None:
     """Brings an EvalRun forward; returns the seconds until the next look, None when none is needed.
 
     Args:
         run: the object.
-        ports: lead to the stored evaluations.
+        evals: the stored evaluations.
         context: of all reconciles.
 
     Raises:
@@ -50,7 +49,7 @@ async def reconcile(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -
     """
     now, identity = datetime.now(UTC), UUID(run.metadata.uid)
     client, cache = context.kubernetes.client, context.cache
-    record = await ports.evals.run(identity)
+    record = await evals.run(identity)
     if record is None:
         if _is_complete(run):  # its results are purged; the verdict stays in the status
             return await expire(client, cache, run, run.status.finished_at, now)
@@ -59,20 +58,20 @@ async def reconcile(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -
             await write_status(client, cache, run, status)
             return await expire(client, cache, run, status.finished_at, now)
         try:
-            new = await prepare(run, ports, context)
+            new = await prepare(run, evals, context)
         except NotYet as refusal:
             await write_status(client, cache, run, waiting(run, refusal.reason, refusal.message, now))
             return RECHECK_SECONDS
-        await ports.evals.begin(new)
-        record = await ports.evals.run(identity)
+        await evals.begin(new)
+        record = await evals.run(identity)
         if record is None:
             return LOOK_SECONDS
     if ACCEPTED_UID not in run.metadata.annotations:
         run = await mark_accepted(client, cache, run)
     terms = Terms.model_validate(record.terms)
     if record.verdict is None:
-        record = await _advance(run, record, terms, ports, context)
-    totals, usage = await ports.evals.by_case(identity), await ports.evals.usage(identity)
+        record = await _advance(run, record, terms, evals, context)
+    totals, usage = await evals.by_case(identity), await evals.usage(identity)
     await write_status(client, cache, run, project(run, record, terms, totals, usage, now))
     if record.verdict is None:
         return LOOK_SECONDS
@@ -85,31 +84,30 @@ async def reconcile(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -
 
 
 async def _advance(
-    run: EvalRun, record: EvalRunRecord, terms: Terms, ports: EvalPorts, context: ReconcileContext
+    run: EvalRun, record: EvalRunRecord, terms: Terms, evals: Evals, context: ReconcileContext
 ) -> EvalRunRecord:
     """Judges the samples that have ended, starts the next ones, and decides when none is left."""
-    evals = ports.evals
-    await collect(run, record, terms, await evals.begun(record.id), ports, context)
+    await collect(run, record, terms, await evals.begun(record.id), evals, context)
     begun = await evals.begun(record.id)
     stop = _stop(run, record, context)
     if stop is not None:
         await cancel_samples(run, begun, context)
-        return await _finish(record, *stop, ports)
+        return await _finish(record, *stop, evals)
     over_budget = spent(terms.budget, await evals.usage(record.id))
     upcoming = [] if over_budget is not None else next_samples(terms, begun)
     for case, sample in upcoming:
-        await create_sample(run, record, case, sample, ports, context)
+        await create_sample(run, record, case, sample, evals, context)
     if upcoming or any(not one.ended for one in begun):
         return record
     found = verdict(terms, await evals.by_case(record.id))
     reasons = found.reasons if over_budget is None else (over_budget, *found.reasons)
-    return await _finish(record, found.verdict.value, " ".join(reasons), ports)
+    return await _finish(record, found.verdict.value, " ".join(reasons), evals)
 
 
-async def _finish(record: EvalRunRecord, found: str, summary: str, ports: EvalPorts) -> EvalRunRecord:
+async def _finish(record: EvalRunRecord, found: str, summary: str, evals: Evals) -> EvalRunRecord:
     text = summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…"
-    await ports.evals.finish(record.id, found, text)
-    return await ports.evals.run(record.id) or record
+    await evals.finish(record.id, found, text)
+    return await evals.run(record.id) or record
 
 
 def _stop(run: EvalRun, record: EvalRunRecord, context: ReconcileContext) -> tuple[str, str] | None:

@@ -7,7 +7,6 @@ into the database, `Ready` with every error at once, the number of cases, and th
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tarsy.controllers.evals.ports import EvalPorts
 from tarsy.controllers.evals.recordings import store_case
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
@@ -18,24 +17,25 @@ from tarsy.resources.meta import Condition, set_condition
 from tarsy.resources.v1alpha1 import EvalSuite, EvalSuiteStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.eval_suite import CaseCounts
+from tarsy.store.evals import Evals
 
 RECHECK_SECONDS = 30.0
 """Seconds until a suite with a missing recording is looked at again: its sources and rights are not watched."""
 
 
-async def reconcile(suite: EvalSuite, ports: EvalPorts, context: ReconcileContext) -> float | None:
+async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -> float | None:
     """Updates the cases and the status of a suite; returns the seconds until the next look, None when none is needed.
 
     Args:
         suite: the object.
-        ports: lead to the stored cases and the records.
+        evals: the stored cases.
         context: of all reconciles.
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
         StoreError: Postgres is unavailable.
     """
-    identity, evals = UUID(suite.metadata.uid), ports.evals
+    identity = UUID(suite.metadata.uid)
     stored = await evals.cases(identity)
     namespace = await context.kubernetes.client.find("Namespace", None, suite.metadata.namespace) or {}
     namespace_uid = namespace.get("metadata", {}).get("uid", "")
@@ -51,7 +51,7 @@ async def reconcile(suite: EvalSuite, ports: EvalPorts, context: ReconcileContex
             digests[case.name] = case_digest(case, known.digest)
             continue
         try:
-            recording = await store_case(suite, case, namespace_uid, ports, context)
+            recording = await store_case(suite, index, namespace_uid, evals, context)
         except NotYet as refusal:
             problems.append((refusal.reason, refusal.message))
         else:

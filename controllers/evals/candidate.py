@@ -6,20 +6,20 @@ the candidate and read what the cases were made of. Writes: nothing.
 
 from uuid import UUID
 
-from tarsy.controllers.evals.ports import EvalPorts
-from tarsy.controllers.evals.recordings import source_read
+from tarsy.controllers.evals.recordings import source_field
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.replay import source_read
 from tarsy.evals.cases import FrozenSamples, Terms, freeze
-from tarsy.plan.errors import FieldPath, PlanInvalid
+from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.revision.template import revision_of
 from tarsy.plan.select import search_path
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.evals import NewEvalRun
+from tarsy.store.evals import Evals, NewEvalRun
 
 REVISION_DIGITS = 16
 """Hexadecimal digits of a revision in a status."""
@@ -52,12 +52,12 @@ def revision(chain: Chain, context: ReconcileContext) -> str:
     return found.digest[:REVISION_DIGITS]
 
 
-async def prepare(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -> NewEvalRun:
+async def prepare(run: EvalRun, evals: Evals, context: ReconcileContext) -> NewEvalRun:
     """Resolves suite, candidate and baseline of an EvalRun, and freezes its terms.
 
     Args:
         run: the object.
-        ports: lead to the stored cases and results.
+        evals: the stored cases and results.
         context: of the reconcile.
 
     Raises:
@@ -66,8 +66,7 @@ async def prepare(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -> 
     meta = run.metadata
     suite = _suite(run, context)
     chain = find_chain(run, context)
-    at = FieldPath.of(suite) / "cases"
-    reads = [source_read(case.source, at[index] / "source") for index, case in enumerate(suite.spec.cases)]
+    reads = [source_read(case.source, source_field(suite, index)) for index, case in enumerate(suite.spec.cases)]
     refused = await authorization_refusal(
         run.spec.author,
         [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)],
@@ -77,8 +76,8 @@ async def prepare(run: EvalRun, ports: EvalPorts, context: ReconcileContext) -> 
     )
     if refused is not None:
         raise NotYet(*refused)
-    stored = await ports.evals.cases(UUID(suite.metadata.uid))
-    baseline = await _baseline(run, ports, context)
+    stored = await evals.cases(UUID(suite.metadata.uid))
+    baseline = await _baseline(run, evals, context)
     provider = run.spec.candidate.llm_provider_ref
     terms = freeze(
         suite.spec,
@@ -118,7 +117,7 @@ def _suite(run: EvalRun, context: ReconcileContext) -> EvalSuite:
 
 
 async def _baseline(
-    run: EvalRun, ports: EvalPorts, context: ReconcileContext
+    run: EvalRun, evals: Evals, context: ReconcileContext
 ) -> tuple[UUID, tuple[FrozenSamples, ...]] | None:
     if run.spec.baseline is None:
         return None
@@ -129,14 +128,14 @@ async def _baseline(
         raise NotYet("BaselineMissing", f"{where} does not exist; create it, or name another")
     if found.spec.suite_ref.name != run.spec.suite_ref.name:
         raise NotYet("BaselineOfAnotherSuite", f"{where} was measured with another suite; name one of this suite")
-    record = await ports.evals.run(UUID(found.metadata.uid))
+    record = await evals.run(UUID(found.metadata.uid))
     if record is None or record.finished_at is None:
         text = f"{where} has not finished, or its results are no longer stored; wait for it, or name another"
         raise NotYet("BaselineNotFinished", text)
     if record.verdict == "Cancelled":
         raise NotYet("BaselineCancelled", f"{where} was cancelled; name one that finished")
     terms = Terms.model_validate(record.terms)
-    totals = {one.name: one for one in await ports.evals.by_case(record.id)}
+    totals = {one.name: one for one in await evals.by_case(record.id)}
     frozen = tuple(
         FrozenSamples(
             name=case.name,

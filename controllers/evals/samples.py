@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.evals.ports import EvalPorts
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.acceptance import was_given_up
 from tarsy.evals.cases import FrozenCase, Terms
@@ -22,7 +21,7 @@ from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import EvalRun, Investigation
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
-from tarsy.store.evals import BegunSample, EndedSample, EvalRunRecord, EvalUsage, RecordedToolCall
+from tarsy.store.evals import BegunSample, EndedSample, EvalRunRecord, Evals, EvalUsage, RecordedToolCall
 
 RUN_LABEL = "tarsy.dev/eval-run-uid"
 """Label of an Investigation that is a sample, with the uid of its EvalRun."""
@@ -65,7 +64,7 @@ def spent(budget: EvalBudget | None, usage: EvalUsage) -> str | None:
 
 
 async def create_sample(
-    run: EvalRun, record: EvalRunRecord, case: FrozenCase, sample: int, ports: EvalPorts, context: ReconcileContext
+    run: EvalRun, record: EvalRunRecord, case: FrozenCase, sample: int, evals: Evals, context: ReconcileContext
 ) -> None:
     """Creates the Investigation of a sample, and notes it.
 
@@ -74,7 +73,7 @@ async def create_sample(
         record: the same as stored.
         case: the case.
         sample: number of the sample, from 0.
-        ports: lead to the stored samples.
+        evals: the stored samples.
         context: of the reconcile.
 
     Raises:
@@ -89,10 +88,10 @@ async def create_sample(
             raise
         created = await client.get(Investigation.KIND, meta.namespace, body["metadata"]["name"])
     found = parse_as(Investigation, created)
-    await ports.evals.add_sample(record.id, case.name, sample, UUID(found.metadata.uid))
+    await evals.add_sample(record.id, case.name, sample, UUID(found.metadata.uid))
     if meta.uid not in {owner.uid for owner in found.metadata.owner_references}:
         text = f"{found} belongs to somebody else; delete it, and measure again"
-        await ports.evals.end_sample(record.id, _unclear(case.name, sample, text))
+        await evals.end_sample(record.id, _unclear(case.name, sample, text))
 
 
 async def collect(
@@ -100,7 +99,7 @@ async def collect(
     record: EvalRunRecord,
     terms: Terms,
     begun: Sequence[BegunSample],
-    ports: EvalPorts,
+    evals: Evals,
     context: ReconcileContext,
 ) -> None:
     """Judges the samples that have ended.
@@ -110,7 +109,7 @@ async def collect(
         record: the same as stored.
         terms: the frozen terms.
         begun: its samples.
-        ports: lead to the stored samples.
+        evals: the stored samples.
         context: of the reconcile.
     """
     cases = {case.name: case for case in terms.cases}
@@ -123,11 +122,11 @@ async def collect(
             ended = None if why is None else _unclear(one.case_name, one.sample, why)
         elif found.state.finished:
             case = cases[one.case_name]
-            ended = _ended(one, found, case, await ports.evals.made_calls(found.id))
+            ended = _ended(one, found, case, await evals.made_calls(found.id))
         else:
             ended = None
         if ended is not None:
-            await ports.evals.end_sample(record.id, ended)
+            await evals.end_sample(record.id, ended)
 
 
 async def cancel_samples(run: EvalRun, begun: Sequence[BegunSample], context: ReconcileContext) -> None:

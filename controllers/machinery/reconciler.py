@@ -53,7 +53,7 @@ class Reconciler:
             if key.kind in _RUNS:
                 await investigation.deleted(uid, key.namespace, context)
             if key.kind in _EVALS and context.store.evals is not None:
-                await context.store.evals.evals.deleted(UUID(uid))
+                await context.store.evals.deleted(UUID(uid))
             self._informer.ended(key, uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds

@@ -4,9 +4,7 @@ Decision: a text that an object names and that is not there keeps the run from b
 runbook by URL fails open, because nobody here controls its host.
 """
 
-import base64
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
 
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.catalog import Catalog
@@ -133,33 +131,7 @@ async def _read(runbook: Runbook | LocalRunbook, at: FieldPath, client: KubeClie
     return runbook.inline or ""
 
 
-async def config_map_bytes(reference: ConfigMapKeyRef, at: FieldPath, limit: int, client: KubeClient) -> bytes:
-    """Reads a key of a ConfigMap, in data or binaryData.
-
-    Args:
-        reference: the key.
-        at: the field that holds the reference as `configMapKeyRef`.
-        limit: maximum bytes.
-        client: the Kubernetes API.
-
-    Raises:
-        NotYet: it is not there, or larger.
-    """
-    where, found = await _found_config_map(reference, at, client)
-    text = (found.get("data") or {}).get(reference.key)
-    encoded = (found.get("binaryData") or {}).get(reference.key)
-    if text is None and encoded is None:
-        raise NotYet("ConfigMapKeyMissing", f"{where} has no key {reference.key} under data or binaryData; add it")
-    content = str(text).encode() if text is not None else base64.b64decode(str(encoded))
-    if len(content) > limit:
-        raise NotYet("ConfigMapTooLarge", f"{where}: key {reference.key} has more than {limit} bytes; shorten it")
-    return content
-
-
-async def _found_config_map(
-    reference: ConfigMapKeyRef, at: FieldPath, client: KubeClient
-) -> tuple[str, Mapping[str, Any]]:
-    """Returns where a ConfigMap is named, for errors, and the ConfigMap."""
+async def _config_map(reference: ConfigMapKeyRef, at: FieldPath, limit: int, client: KubeClient) -> str:
     field = (at / "configMapKeyRef").error("")
     where = f"{field.kind} {field.namespace}/{field.name}: {field.field}: ConfigMap {at.namespace}/{reference.name}"
     try:
@@ -170,11 +142,6 @@ async def _found_config_map(
         raise NotYet("ConfigMapForbidden", f"{where} may not be read by TARSy; grant it `get` on configmaps") from error
     if found is None:
         raise NotYet("ConfigMapMissing", f"{where} does not exist; create it")
-    return where, found
-
-
-async def _config_map(reference: ConfigMapKeyRef, at: FieldPath, limit: int, client: KubeClient) -> str:
-    where, found = await _found_config_map(reference, at, client)
     text = (found.get("data") or {}).get(reference.key)
     if text is None:
         raise NotYet("ConfigMapKeyMissing", f"{where} has no key {reference.key} under data; add it")

@@ -32,8 +32,18 @@ class StoredCase:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRecording:
+    """A stored recording with its source; `plan` is that of the recorded run, None where the source was a file."""
+
+    namespace: str
+    cassette: bytes
+    source: Mapping[str, Any]
+    plan: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NewCase:
-    """A masked recording to store."""
+    """A masked recording to store; `plan` is that of the recorded run, None where the source is a file."""
 
     suite: UUID
     name: str
@@ -42,6 +52,7 @@ class NewCase:
     namespace_uid: str
     source: Mapping[str, Any]
     cassette: bytes
+    plan: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +198,7 @@ class Evals:
                         namespace=case.namespace,
                         namespace_uid=case.namespace_uid,
                         source=dict(case.source),
+                        plan=case.plan,
                         cassette=case.cassette,
                     )
                 )
@@ -197,8 +209,8 @@ class Evals:
         """Retires the cases of a suite that are not in `names`."""
         await self._execute("keep_cases", f"retire cases of EvalSuite {suite}", suite=suite, names=list(names))
 
-    async def case(self, suite: UUID, name: str, digest: str) -> tuple[bytes, Mapping[str, Any]] | None:
-        """Returns the recording of a case and its source; None: it is not stored.
+    async def case(self, suite: UUID, name: str, digest: str) -> StoredRecording | None:
+        """Returns the recording of a case; None: it is not stored.
 
         Args:
             suite: uid of the EvalSuite.
@@ -206,7 +218,7 @@ class Evals:
             digest: digest of the recording.
         """
         found = await self._fetch("case", f"case {name}", suite=suite, name=name, digest=digest)
-        return (found[0]["cassette"], found[0]["source"]) if found else None
+        return StoredRecording(**found[0]) if found else None
 
     async def begin(self, run: NewEvalRun) -> None:
         """Begins an EvalRun; one that has begun stays as it is."""

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from tarsy.store.errors import StoreError
-from tarsy.store.evals import CaseTotals, EndedSample, Evals, EvalUsage, NewCase, NewEvalRun
+from tarsy.store.evals import CaseTotals, EndedSample, Evals, EvalUsage, NewCase, NewEvalRun, StoredRecording
 
 SOURCE = {"configMapKeyRef": {"name": "cases", "key": "oom"}}
 
@@ -29,7 +29,7 @@ async def test_case_is_read_as_it_was_stored(evals: Evals) -> None:
     suite = uuid4()
     await evals.put_case(new_case(suite))
     await evals.put_case(new_case(suite, "dns"))
-    assert await evals.case(suite, "oom", "d1") == (b"one", SOURCE)
+    assert await evals.case(suite, "oom", "d1") == StoredRecording("shop", b"one", SOURCE, None)
     assert await evals.case(suite, "oom", "d2") is None
     assert sorted(await evals.cases(suite)) == ["dns", "oom"]
     assert (await evals.cases(suite))["oom"].source == SOURCE
@@ -40,7 +40,7 @@ async def test_newer_recording_replaces_the_current_one_and_the_older_stays_read
     await evals.put_case(new_case(suite))
     await evals.put_case(new_case(suite, digest="d2", content=b"two"))
     assert (await evals.cases(suite))["oom"].digest == "d2"
-    assert await evals.case(suite, "oom", "d1") == (b"one", SOURCE)
+    assert await evals.case(suite, "oom", "d1") == StoredRecording("shop", b"one", SOURCE, None)
     await evals.put_case(new_case(suite))
     assert (await evals.cases(suite))["oom"].digest == "d1"
 

@@ -10,6 +10,7 @@ CREATE TABLE eval_case (
     namespace text NOT NULL,
     namespace_uid text NOT NULL,
     source jsonb NOT NULL,
+    plan text,
     cassette bytea NOT NULL CHECK (octet_length(cassette) <= 16777216),
     stored_at timestamptz NOT NULL DEFAULT now(),
     retired_at timestamptz,
@@ -17,6 +18,8 @@ CREATE TABLE eval_case (
 );
 COMMENT ON TABLE eval_case IS 'masked recordings of suites; by uid of the EvalSuite';
 COMMENT ON COLUMN eval_case.source IS 'the source in the spec when it was copied: another source is copied anew';
+COMMENT ON COLUMN eval_case.plan IS
+    'the plan of the recorded run, which limits the providers that may see its results; null: the source was a file';
 COMMENT ON COLUMN eval_case.retired_at IS 'when the suite had it last; null: the suite has it';
 
 CREATE UNIQUE INDEX eval_case_current ON eval_case (suite, name) WHERE retired_at IS NULL;

@@ -8,16 +8,16 @@ UPDATE eval_case SET retired_at = now()
 WHERE suite = :suite AND name = :name AND retired_at IS NULL AND digest <> :digest
 
 -- name: put_case
-INSERT INTO eval_case AS c (suite, name, digest, namespace, namespace_uid, source, cassette)
-VALUES (:suite, :name, :digest, :namespace, :namespace_uid, :source::jsonb, :cassette)
-ON CONFLICT (suite, name, digest) DO UPDATE SET source = excluded.source, retired_at = NULL
+INSERT INTO eval_case AS c (suite, name, digest, namespace, namespace_uid, source, plan, cassette)
+VALUES (:suite, :name, :digest, :namespace, :namespace_uid, :source::jsonb, :plan, :cassette)
+ON CONFLICT (suite, name, digest) DO UPDATE SET source = excluded.source, plan = excluded.plan, retired_at = NULL
 
 -- name: keep_cases
 UPDATE eval_case SET retired_at = now()
 WHERE suite = :suite AND retired_at IS NULL AND NOT name = ANY(:names::text[])
 
 -- name: case
-SELECT cassette, source FROM eval_case WHERE suite = :suite AND name = :name AND digest = :digest
+SELECT namespace, cassette, source, plan FROM eval_case WHERE suite = :suite AND name = :name AND digest = :digest
 
 -- name: begin
 INSERT INTO eval_run (
