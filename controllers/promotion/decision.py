@@ -140,7 +140,7 @@ def _undecided(found: Situation, evaluation: Evaluation | None) -> tuple[str, st
 
 
 def _remedy(found: Situation, current: str, reason: str) -> str:
-    by_hand = f"or let revision {short(current)} serve with kubectl tarsy promote (verb promote)"
+    by_hand = f"or set spec.promotion.override.revision to {short(current)} (needs the verb promote)"
     said = {
         "Evaluating": "",
         "Regressed": f"Mend the failed cases, {by_hand}.",

@@ -1,5 +1,7 @@
 """Chooses the objects that a new run is planned from: the current ones, or those of the serving revision.
 
+A replay is not planned here: it measures the current objects.
+
 Decision: the stored revision counts, not the status of the Chain, which may be of before the last push. The revision of
 the current objects is computed here as well, so that a change of an Agent waits even if no reconcile has seen it yet.
 """
@@ -48,13 +50,12 @@ class PlanSource:
         )
 
 
-async def plan_source(chain: Chain, context: ReconcileContext, *, replay: bool) -> PlanSource:
+async def plan_source(chain: Chain, context: ReconcileContext) -> PlanSource:
     """Returns the Chain and the objects that a new run is planned from.
 
     Args:
         chain: the Chain as it is now.
         context: of the reconcile.
-        replay: whether the run replays a record: it tries the current objects, of which nothing serves anybody.
 
     Raises:
         NotYet: the stored revision cannot be read.
@@ -62,7 +63,7 @@ async def plan_source(chain: Chain, context: ReconcileContext, *, replay: bool) 
     """
     promotion, revisions = chain.spec.promotion, context.store.revisions
     now = PlanSource(chain, context.cache)
-    if replay or revisions is None or promotion is None or promotion.policy == "Immediate":
+    if revisions is None or promotion is None or promotion.policy == "Immediate":
         return now
     stored = await revisions.serving(chain.metadata.uid)
     if stored is None:

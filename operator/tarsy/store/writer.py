@@ -1,9 +1,10 @@
 """Writes the steps of one attempt of a run, each in one fenced statement.
 
 `RunWriter` implements the engine's `Recorder` port without importing it. Inside `holding`, the end of a call is written
-with the next step of its execution (`held_steps`). A statement first locks the lease row of the
-attempt; when there is none, nothing is written and `LeaseLost` is raised. The id of a row derives from its place in the
-run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
+with the next step of its execution (`held_steps`). Tools and missing servers are noted without it, since no call
+decides about them: an agent that begins does not wait for the writes of those beside it. A statement first locks the
+lease row of the attempt; when there is none, nothing is written and `LeaseLost` is raised. The id of a row derives from
+its place in the run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
 
 `model_calls` of an investigation counts calls that returned (answered or failed); calls that did not return, or were
 cut, are `interrupted_model_calls`. Their sum is billed; a call that was cut before it was sent is in neither.
@@ -17,10 +18,10 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
-from tarsy.record.messages import ToolDefinition
+from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -125,16 +126,23 @@ class RunWriter:
         """Writes boundary (c): a tool call begins."""
         await self._steps.write(steps.tool_call_started(call, events))
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+    async def tool_call_answered(
+        self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
+    ) -> None:
         """Writes the full result of a tool call that stays open until its summary is made.
 
         Args:
             call: id of the tool call.
-            result: as the tool returned it.
+            answer: as the tool returned it.
             duration_ms: of the tool call, in milliseconds.
             events: written in the same transaction.
         """
-        values = {"id": call, "duration_ms": duration_ms, "result": clean(result)}
+        values = {
+            "id": call,
+            "duration_ms": duration_ms,
+            "result": clean(answer.content),
+            **columns.replay_columns(answer.replayed),
+        }
         what = f"write the answer of tool call {call}"
         await self._steps.write(Step("tool_call_answered", what, values, events, _execution(events)))
 
@@ -166,23 +174,41 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
+            row["cited"]: Evidence(
+                row["id"], row["stage"], row["agent"], row["tool"], row["result"], simulated=row["simulated"]
+            )
+            for row in found
         }
 
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-        """Returns the tool digests that the run saw first of each server; stores `found` of servers new to it."""
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
+        """Returns the tool digests that the run saw first of each server; stores `found` of servers new to it.
+
+        Args:
+            found: digests of tools, by server.
+            offered: what an agent is offered.
+        """
         servers = sorted(found)
-        tools = [dict(found[server]) for server in servers]
-        step = Step("pin_tools", "pin tool definitions", {"servers": servers, "tools": tools})
-        row = await self._steps.write(step)
+        tool_set, definitions = self._tool_set(offered.tools)
+        values = {
+            "servers": servers,
+            "pins": [dict(found[server]) for server in servers],
+            "execution": offered.execution,
+            "instructions": {name: clean(text) for name, text in offered.instructions.items()} or None,
+            "tool_set": tool_set,
+            "tools": definitions,
+        }
+        row = await self._write(Step("pin_tools", "pin tool definitions", values), None)
+        if tool_set is not None:
+            self._tool_sets.add(tool_set)
         pins: Mapping[str, Mapping[str, str]] = row["pins"] or {}
         return pins
 
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """Notes missing tool servers, as reason by name."""
         if missing:
-            step = Step("degrade_evidence", "note missing tool servers", {"missing": dict(missing)})
-            await self._steps.write(step)
+            await self._write(Step("degrade_evidence", "note missing tool servers", {"missing": dict(missing)}), None)
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
         """Notes a limit that the run reached; the first one stays."""

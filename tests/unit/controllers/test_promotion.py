@@ -119,7 +119,7 @@ def test_the_condition_names_the_failed_cases_and_the_remedy() -> None:
     message = decide(replace(PUSHED, evaluations=(evaluation("Regressed", cases=cases),))).message
     assert "New runs use revision aaaaaaaaaaaaaaaa." in message
     assert "case-9 and 2 more." in message and "case-10" not in message
-    assert "kubectl tarsy promote" in message
+    assert "set spec.promotion.override.revision to bbbbbbbbbbbbbbbb" in message
 
 
 def test_an_override_that_does_not_count_is_explained() -> None:

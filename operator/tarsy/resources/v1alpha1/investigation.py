@@ -12,7 +12,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectName, Time, Uid, ValidationRule, clipped
+from tarsy.resources.schema import (
+    SHA256,
+    AlertType,
+    LabelName,
+    Lenient,
+    Model,
+    ObjectName,
+    Time,
+    Uid,
+    ValidationRule,
+    clipped,
+)
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
@@ -51,14 +62,25 @@ class ReplayOverrides(Model):
     )
 
 
+class EvalCaseRef(Model):
+    """A stored case of an EvalSuite. EvalRuns set it."""
+
+    suite_uid: Uid = Field(description="metadata.uid of the EvalSuite.")
+    name: LabelName = Field(description="Name of the case.")
+    digest: Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=SHA256)] = Field(
+        description="Digest of the stored recording."
+    )
+
+
 class Replay(Model):
     """Recorded run to replay: its tool calls are answered from the record. No tool that changes anything is called."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.of) != has(self.cassetteRef)",
-            "set exactly one of of (the name of a finished Investigation) and cassetteRef (a key of a ConfigMap)",
-            lambda self: (self.of is None) != (self.cassette_ref is None),
+            "(has(self.of) ? 1 : 0) + (has(self.cassetteRef) ? 1 : 0) + (has(self.evalCase) ? 1 : 0) == 1",
+            "set exactly one of of (the name of a finished Investigation), cassetteRef (a key of a ConfigMap) and "
+            "evalCase (a stored case of an EvalSuite)",
+            lambda self: [self.of, self.cassette_ref, self.eval_case].count(None) == 2,
         ),
     )
 
@@ -70,6 +92,11 @@ class Replay(Model):
         default=None,
         description="Key of a ConfigMap with a cassette, in data or binaryData. The author needs permission to get "
         "the ConfigMap.",
+    )
+    eval_case: EvalCaseRef | None = Field(
+        default=None,
+        description="Stored case of an EvalSuite in the same namespace. The author needs the permissions that its "
+        "source requires.",
     )
     overrides: ReplayOverrides | None = Field(default=None, description="Differences from the recorded run.")
     on_miss: OnMiss | None = Field(
@@ -193,6 +220,30 @@ class FindingSummary(Lenient):
     )
 
 
+class RungSummary(Lenient):
+    """Tool calls of a replay by the origin of their answers."""
+
+    exact: Count = Field(default=0, description="Recorded with the same arguments.")
+    normalised: Count = Field(default=0, description="Recorded with arguments that mean the same.")
+    derived: Count = Field(default=0, description="Computed from a recorded answer that contains more.")
+    miss: Count = Field(default=0, description="Not recorded. Includes uses of the model provider's own tools.")
+    live: Count = Field(default=0, description="Answered by a tool server during the replay.")
+    simulated: Count = Field(default=0, description="Made up by a model.")
+
+
+class ReplaySummary(Lenient):
+    """How far a replay kept to its record."""
+
+    coverage: Annotated[str, StringConstraints(max_length=8)] = Field(
+        default="", description="Share of tool calls that the record answered, such as 0.92."
+    )
+    rungs: RungSummary | None = Field(default=None, description="Tool calls by the origin of their answers.")
+    unused_calls: Count | None = Field(default=None, description="Recorded calls that answered nothing.")
+    divergence: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
+        default="", description="First tool call that differs from the recorded ones. Not set if none does."
+    )
+
+
 class LastError(Lenient):
     """Last error of the run."""
 
@@ -237,6 +288,9 @@ class InvestigationStatus(Status):
     )
     usage: UsageSummary | None = Field(default=None, description="Usage of the run so far.")
     finding: FindingSummary | None = Field(default=None, description="Summary of the finding.")
+    replay: ReplaySummary | None = Field(
+        default=None, description="How far a finished replay kept to its record. Not set for other runs."
+    )
     last_error: LastError | None = Field(default=None, description="Last error of the run.")
     queued_at: Time | None = Field(default=None, description="Time at which the run was queued.")
     started_at: Time | None = Field(default=None, description="Time at which a worker first claimed the run.")
