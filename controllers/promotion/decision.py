@@ -162,7 +162,9 @@ def _ignored(override: Override | None, current: str) -> str:
 
 def _without_plan(found: Situation, serving: KnownRevision | None) -> Decision:
     if serving is None:
-        return Decision(None, promoted=False, reason="PlanInvalid", message=f"No revision can serve. {found.plan_problem}")
+        return Decision(
+            None, promoted=False, reason="PlanInvalid", message=f"No revision can serve. {found.plan_problem}"
+        )
     message = f"New runs use revision {short(serving.digest)}. No plan can be made from the current objects."
     return Decision(
         serving.digest, promoted=False, reason="PlanInvalid", message=f"{message} {found.plan_problem}".strip()
@@ -170,9 +172,10 @@ def _without_plan(found: Situation, serving: KnownRevision | None) -> Decision:
 
 
 def _unchanged(serving: KnownRevision) -> Decision:
+    user = (serving.author or {}).get("username") or "A user"
     said = {
         "FirstRevision": "It was the first revision of the Chain, and serves without an evaluation.",
-        "Overridden": f"{(serving.author or {}).get('username') or 'Somebody'} let it serve without a passed evaluation.",
+        "Overridden": f"{user} let it serve without a passed evaluation.",
         "Immediate": "It served when it was applied, without an evaluation.",
         "ServedBefore": "It had served before.",
         "Passed": f"EvalRun {serving.eval_run} passed.",

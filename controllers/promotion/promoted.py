@@ -160,7 +160,9 @@ async def _override(
     if serves or wanted.revision != short(current.digest):
         return Override(wanted.revision, by)
     if wanted.author is None:
-        refusal = "its author is not known; install the admission webhook (manifests/base/admission.yaml), and set it again"
+        refusal = (
+            "its author is not known; install the admission webhook (manifests/base/admission.yaml), and set it again"
+        )
         return Override(wanted.revision, by, refusal)
     subject = Subject(wanted.author.username, wanted.author.uid or "", wanted.author.groups)
     meta = chain.metadata
