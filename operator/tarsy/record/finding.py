@@ -27,7 +27,8 @@ class Confidence(StrEnum):
 class Evidence:
     """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
 
-    `arguments` are those of the call, as they are on record.
+    `arguments` are those of the call, as they are on record. `simulated`: a model made the result up in a replay, so it
+    supports nothing.
     """
 
     interaction: UUID
@@ -36,6 +37,7 @@ class Evidence:
     tool: str
     result: str
     arguments: str = ""
+    simulated: bool = False
 
 
 class Citation(BaseModel):
