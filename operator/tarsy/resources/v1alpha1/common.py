@@ -58,6 +58,8 @@ class ConditionType(StrEnum):
     SUCCEEDED = "Succeeded"
     EVIDENCE_DEGRADED = "EvidenceDegraded"
     BUDGET_EXCEEDED = "BudgetExceeded"
+    COMPLETE = "Complete"
+    PASSED = "Passed"
 
 
 class NameRef(Model):

@@ -21,6 +21,7 @@ from tarsy.resources.v1alpha1.common import (
     AcceptanceSeconds,
     Author,
     Budget,
+    ConfigMapKeyRef,
     DesiredState,
     NameRef,
     ObjectRef,
@@ -31,9 +32,55 @@ from tarsy.resources.v1alpha1.common import (
 Phase = Literal["Pending", "Queued", "Running", "Concluding", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StagePhase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary"]
+OnMiss = Literal["Refuse", "Live", "Simulate"]
 Confidence = Literal["High", "Medium", "Low", "Inconclusive"]
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 MAX_STAGES = 20
+
+
+class ReplayOverrides(Model):
+    """Differences of a replay from the recorded run."""
+
+    chain_ref: NameRef | None = Field(
+        default=None,
+        description="Chain to run instead of the recorded one. Looked up first in this namespace. Required with "
+        "cassetteRef, unless a Chain of this namespace or the library handles the type of its alert.",
+    )
+    llm_provider_ref: NameRef | None = Field(
+        default=None, description="LLMProvider that all agents use instead of their own. Their fallbacks are not used."
+    )
+
+
+class Replay(Model):
+    """Recorded run to replay: its tool calls are answered from the record. No tool that changes anything is called."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "has(self.of) != has(self.cassetteRef)",
+            "set exactly one of of (the name of a finished Investigation) and cassetteRef (a key of a ConfigMap)",
+            lambda self: (self.of is None) != (self.cassette_ref is None),
+        ),
+    )
+
+    of: ObjectRef | None = Field(
+        default=None,
+        description="Finished Investigation to replay. The author needs permission to get investigations/trace of it.",
+    )
+    cassette_ref: ConfigMapKeyRef | None = Field(
+        default=None,
+        description="Key of a ConfigMap with a cassette, in data or binaryData. The author needs permission to get "
+        "the ConfigMap.",
+    )
+    overrides: ReplayOverrides | None = Field(default=None, description="Differences from the recorded run.")
+    on_miss: OnMiss | None = Field(
+        default=None,
+        description="Answer to a tool call that is not recorded. Refuse: an error. Live: the tool server is asked, if "
+        "the tool is known to be read-only. Simulate: a model makes the answer up, and no claim can rest on it. "
+        "Defaults to Refuse.",
+    )
+    seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
+        default=None, description="Number of this sample among several replays of the same record. Not sent to models."
+    )
 
 
 class InvestigationSpec(Model):
@@ -41,14 +88,32 @@ class InvestigationSpec(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.alertRef) != has(self.alert)",
+            "has(self.replay) || has(self.alertRef) != has(self.alert)",
             "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings "
             "no alert: copy that of the Investigation that it names",
-            lambda self: (self.alert_ref is None) != (self.alert is None),
+            lambda self: self.replay is not None or (self.alert_ref is None) != (self.alert is None),
+        ),
+        ValidationRule(
+            "!has(self.replay) || !(has(self.alertRef) || has(self.alert) || has(self.chainRef) || has(self.retryOf))",
+            "with replay, leave out alertRef, alert, chainRef and retryOf: the alert is the recorded one, and another "
+            "chain goes into replay.overrides.chainRef",
+            lambda self: (
+                self.replay is None
+                or all(one is None for one in (self.alert_ref, self.alert, self.chain_ref, self.retry_of))
+            ),
+            field="replay",
         ),
         DESIRED_STATE_ONLY_FORWARD,
         *immutable(
-            "Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget", "author", "acceptanceTimeoutSeconds"
+            "Investigation",
+            "alertRef",
+            "alert",
+            "chainRef",
+            "retryOf",
+            "replay",
+            "budget",
+            "author",
+            "acceptanceTimeoutSeconds",
         ),
     )
 
@@ -58,6 +123,11 @@ class InvestigationSpec(Model):
         default=None, description="Chain to run, regardless of the alert. Looked up first in this namespace."
     )
     retry_of: ObjectRef | None = Field(default=None, description="Investigation that this one reruns.")
+    replay: Replay | None = Field(
+        default=None,
+        description="Recorded run to replay, instead of an alert. A replay sends no notification, counts as no "
+        "incident, and is in no list or report unless asked for.",
+    )
     budget: Budget | None = Field(
         default=None, description="Usage limits of the run. If the chain sets a lower limit, the lower one applies."
     )
