@@ -3,7 +3,7 @@
 A recorder that has died raises at every later call and loses what it held, as a process that is gone.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -33,11 +33,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _mortal(step: Callable[Concatenate[Any, P], Awaitable[R]]) -> Callable[Concatenate[Any, P], Awaitable[R]]:
+def _mortal(
+    step: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """A method that dies before or after it takes effect, where its recorder shall."""
     name = step.__name__
 
-    async def lived(self: "MemoryRecorder", *args: P.args, **kwargs: P.kwargs) -> R:
+    async def lived(self: "MemoryRecorder", /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.dead:
             raise Crash(f"{name} of a dead process")
         number = len(self.calls)

@@ -164,7 +164,7 @@ class MemoryRecorder:
         self._ends(result.execution, lambda: self._model_call_finished(result, events))
 
     def _model_call_finished(self, result: ModelCallResult, events: Sequence[Event]) -> None:
-        roles = {Role.ASSISTANT} if result.failure is None else {Role.USER, None}
+        roles: set[Role | None] = {Role.ASSISTANT} if result.failure is None else {Role.USER, None}
         roles = {None} if self.record.model_calls[result.id].start.request else roles
         _owed((result.message.role if result.message else None) in roles, "an answer, or a word about a lost one")
         call, row = self.record.model_calls[result.id], self.record.executions[result.execution]
