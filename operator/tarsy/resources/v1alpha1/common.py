@@ -53,6 +53,7 @@ class ConditionType(StrEnum):
     SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"
+    PROMOTED = "Promoted"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
     SUCCEEDED = "Succeeded"

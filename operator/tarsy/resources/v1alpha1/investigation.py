@@ -12,7 +12,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectName, Time, Uid, ValidationRule, clipped
+from tarsy.resources.schema import (
+    SHA256,
+    AlertType,
+    LabelName,
+    Lenient,
+    Model,
+    ObjectName,
+    Time,
+    Uid,
+    ValidationRule,
+    clipped,
+)
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
@@ -51,14 +62,25 @@ class ReplayOverrides(Model):
     )
 
 
+class EvalCaseRef(Model):
+    """A stored case of an EvalSuite. EvalRuns set it."""
+
+    suite_uid: Uid = Field(description="metadata.uid of the EvalSuite.")
+    name: LabelName = Field(description="Name of the case.")
+    digest: Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=SHA256)] = Field(
+        description="Digest of the stored recording."
+    )
+
+
 class Replay(Model):
     """Recorded run to replay: its tool calls are answered from the record. No tool that changes anything is called."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.of) != has(self.cassetteRef)",
-            "set exactly one of of (the name of a finished Investigation) and cassetteRef (a key of a ConfigMap)",
-            lambda self: (self.of is None) != (self.cassette_ref is None),
+            "(has(self.of) ? 1 : 0) + (has(self.cassetteRef) ? 1 : 0) + (has(self.evalCase) ? 1 : 0) == 1",
+            "set exactly one of of (the name of a finished Investigation), cassetteRef (a key of a ConfigMap) and "
+            "evalCase (a stored case of an EvalSuite)",
+            lambda self: [self.of, self.cassette_ref, self.eval_case].count(None) == 2,
         ),
     )
 
@@ -70,6 +92,11 @@ class Replay(Model):
         default=None,
         description="Key of a ConfigMap with a cassette, in data or binaryData. The author needs permission to get "
         "the ConfigMap.",
+    )
+    eval_case: EvalCaseRef | None = Field(
+        default=None,
+        description="Stored case of an EvalSuite in the same namespace. The author needs the permissions that its "
+        "source requires.",
     )
     overrides: ReplayOverrides | None = Field(default=None, description="Differences from the recorded run.")
     on_miss: OnMiss | None = Field(
