@@ -1,8 +1,8 @@
 """Makes a cassette of a run on record.
 
-The texts are those of the record, hence masked as they were stored. What the record does not have, the cassette does not
-have either: of a run by an older version whose models write their calls as text, no tool definitions are known, and a
-replay counts each of its calls as not recorded.
+The texts are those of the record, hence masked as they were stored. What the record does not have, the cassette does
+not have either: of a run by an older version whose models write their calls as text, no tool definitions are known,
+and a replay counts each of its calls as not recorded.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -69,6 +69,14 @@ class ReplayDivergence(BaseModel):
     recorded: ReplayStep | None = None
     replayed: ReplayStep | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The divergence as a sentence."""
+        ours, theirs = (
+            f"{step.tool} {step.arguments}" if step else "no further call" for step in (self.recorded, self.replayed)
+        )
+        return f"Stage {self.stage + 1}, agent {self.agent + 1}, call {self.index + 1}: recorded {ours}; now {theirs}"
+
 
 class ReplayReport(BaseModel):
     """How far a replay kept to its record.

@@ -220,6 +220,30 @@ class FindingSummary(Lenient):
     )
 
 
+class RungSummary(Lenient):
+    """Tool calls of a replay by the origin of their answers."""
+
+    exact: Count = Field(default=0, description="Recorded with the same arguments.")
+    normalised: Count = Field(default=0, description="Recorded with arguments that mean the same.")
+    derived: Count = Field(default=0, description="Computed from a recorded answer that contains more.")
+    miss: Count = Field(default=0, description="Not recorded. Includes uses of the model provider's own tools.")
+    live: Count = Field(default=0, description="Answered by a tool server during the replay.")
+    simulated: Count = Field(default=0, description="Made up by a model.")
+
+
+class ReplaySummary(Lenient):
+    """How far a replay kept to its record."""
+
+    coverage: Annotated[str, StringConstraints(max_length=8)] = Field(
+        default="", description="Share of tool calls that the record answered, such as 0.92."
+    )
+    rungs: RungSummary | None = Field(default=None, description="Tool calls by the origin of their answers.")
+    unused_calls: Count | None = Field(default=None, description="Recorded calls that answered nothing.")
+    divergence: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
+        default="", description="First tool call that differs from the recorded ones. Not set if none does."
+    )
+
+
 class LastError(Lenient):
     """Last error of the run."""
 
@@ -264,6 +288,9 @@ class InvestigationStatus(Status):
     )
     usage: UsageSummary | None = Field(default=None, description="Usage of the run so far.")
     finding: FindingSummary | None = Field(default=None, description="Summary of the finding.")
+    replay: ReplaySummary | None = Field(
+        default=None, description="How far a finished replay kept to its record. Not set for other runs."
+    )
     last_error: LastError | None = Field(default=None, description="Last error of the run.")
     queued_at: Time | None = Field(default=None, description="Time at which the run was queued.")
     started_at: Time | None = Field(default=None, description="Time at which a worker first claimed the run.")

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.messages import Message, Role
+from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, InteractionState, LoopState, StageOutcome, StageStart
 from tarsy.record.timeline import TimelineEvent
 
@@ -63,6 +64,7 @@ class ToolCallRow:
     duration_ms: int | None = None
     began: int = 0
     ended: int | None = None
+    replayed: ReplayedFrom | None = None
 
 
 @dataclass
@@ -81,6 +83,7 @@ class Record:
     events: dict[UUID, TimelineEvent] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     pins: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    offered: dict[UUID, OfferedTools] = field(default_factory=dict)
     exceeded: BudgetExceeded | None = None
     seconds: float = 0.0
     age_seconds: float = 0.0

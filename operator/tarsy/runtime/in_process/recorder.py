@@ -15,11 +15,12 @@ from dataclasses import fields, replace
 from decimal import Decimal
 from uuid import UUID
 
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
-from tarsy.record.messages import Access, Role
+from tarsy.record.messages import Access, Role, ToolOutcome
+from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -194,11 +195,13 @@ class MemoryRecorder:
             self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
         self._events(events)
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+    async def tool_call_answered(
+        self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
+    ) -> None:
         """See the port."""
         self._enter()
         row = self.record.tool_calls[call]
-        row.answered, row.duration_ms = result, duration_ms
+        row.answered, row.duration_ms, row.replayed = answer.content, duration_ms, answer.replayed
         self._events(events)
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -213,6 +216,7 @@ class MemoryRecorder:
             call.result, call.ended = result, self._tick()
             call.answered = result.result if call.answered is None else call.answered
             call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
+            call.replayed = result.replayed if call.replayed is None else call.replayed
         calls: Sequence[object] = (None, None)
         if call.start.message_seq >= 0:  # else no message made the call
             calls = row.messages[call.start.message_seq].tool_calls or (None,)
@@ -243,7 +247,9 @@ class MemoryRecorder:
             execution = self.record.executions[row.start.execution].start
             if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
                 stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
-                result = Evidence(row.start.id, stage, execution.display_name, tool, row.answered)
+                result = Evidence(
+                    row.start.id, stage, execution.display_name, tool, row.answered, simulated=self._simulated(row)
+                )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         return found
@@ -294,9 +300,13 @@ class MemoryRecorder:
         self.record.exceeded = self.record.exceeded or exceeded
         self._events(events)
 
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
         """See the port."""
         self._enter()
+        _owed(offered.execution in self.record.executions, "what an agent is offered is written to its row")
+        self.record.offered[offered.execution] = offered
         pins = {server: self.record.pins.setdefault(server, dict(tools)) for server, tools in found.items()}
         return pins
 
@@ -304,6 +314,11 @@ class MemoryRecorder:
         """See the port."""
         self._enter(fenced=bool(missing))
         self.record.missing.update(missing)
+
+    def _simulated(self, row: ToolCallRow) -> bool:
+        first = self.record.tool_calls.get(row.start.repeated_of) if row.start.repeated_of else None
+        found = row.replayed or (first.replayed if first else None)
+        return found is not None and found.rung is Rung.SIMULATED
 
     def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
         return [c for c in self.record.model_calls.values() if c.start.execution == execution]

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -19,6 +19,7 @@ from tarsy.engine.run_context import NoObjects, RunContext
 from tarsy.evals.cassette import Cassette
 from tarsy.evals.expectations import FinishedRun, MadeCall, judge
 from tarsy.evals.matching import RecordedAnswer
+from tarsy.evals.recorded_changes import recorded_changes
 from tarsy.evals.result import CheckResult, SampleResult
 from tarsy.evals.suite import SuiteCase
 from tarsy.evals.toolbox import ReplayOptions, ReplayToolboxes
@@ -34,11 +35,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """A case with the plan that is measured with it; `objects` are read by stages of kind Changes."""
+    """A case with the plan that is measured with it.
+
+    `objects` are read by stages of kind Changes; None: the cassette answers them.
+    """
 
     case: SuiteCase
     plan: Plan
-    objects: ObjectReader = field(default_factory=NoObjects)
+    objects: ObjectReader | None = None
 
 
 class CountingToolboxes(ReplayToolboxes):
@@ -89,7 +93,15 @@ async def run_sample(planned: PlannedCase, number: int, models: Models, maskers:
     tools = CountingToolboxes(run, case.cassette, ReplayOptions(mask_of=maskers.of))
     mask = maskers.of(_masking(planned.plan, maskers))
     recorder = MemoryRecorder(record)
-    world = RunContext(recorder, models, tools, UncontrolledRun(), mask=mask, objects=planned.objects)
+    world = RunContext(
+        recorder,
+        models,
+        tools,
+        UncontrolledRun(),
+        mask=mask,
+        objects=planned.objects or NoObjects(),
+        known_changes=recorded_changes(case.cassette) if planned.objects is None else None,
+    )
     header = case.cassette.header
     start = InvestigationRun(run, planned.plan, header.alert.data, header.runbook or "")
     outcome = await _investigate(start, world, case.name)
