@@ -35,6 +35,7 @@ from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
+from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
 from tarsy.store.workloads import Workloads
@@ -135,7 +136,11 @@ class Desk:
             controller = ActiveController(
                 KubernetesPorts(client, Events(client), secrets),
                 StorePorts(
-                    Runs(self.pool, self._notify, metrics), self.reads, Questions(self.pool, self._notify), self.intake
+                    Runs(self.pool, self._notify, metrics),
+                    self.reads,
+                    Questions(self.pool, self._notify),
+                    self.intake,
+                    replays=Replays(self.pool),
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,
