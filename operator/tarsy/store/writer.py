@@ -1,9 +1,10 @@
 """Writes the steps of one attempt of a run, each in one fenced statement.
 
 `RunWriter` implements the engine's `Recorder` port without importing it. Inside `holding`, the end of a call is written
-with the next step of its execution (`held_steps`). A statement first locks the lease row of the
-attempt; when there is none, nothing is written and `LeaseLost` is raised. The id of a row derives from its place in the
-run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
+with the next step of its execution (`held_steps`). Tools and missing servers are noted without it, since no call
+decides about them: an agent that begins does not wait for the writes of those beside it. A statement first locks the
+lease row of the attempt; when there is none, nothing is written and `LeaseLost` is raised. The id of a row derives from
+its place in the run, so a step that is written twice, because an answer was lost or a worker died, is still one row.
 
 `model_calls` of an investigation counts calls that returned (answered or failed); calls that did not return, or were
 cut, are `interrupted_model_calls`. Their sum is billed; a call that was cut before it was sent is in neither.
@@ -173,10 +174,7 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(
-                row["id"], row["stage"], row["agent"], row["tool"], row["result"], simulated=row["simulated"]
-            )
-            for row in found
+            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
         }
 
     async def pin_tools(
@@ -198,7 +196,7 @@ class RunWriter:
             "tool_set": tool_set,
             "tools": definitions,
         }
-        row = await self._steps.write(Step("pin_tools", "pin tool definitions", values))
+        row = await self._write(Step("pin_tools", "pin tool definitions", values), None)
         if tool_set is not None:
             self._tool_sets.add(tool_set)
         pins: Mapping[str, Mapping[str, str]] = row["pins"] or {}
@@ -207,8 +205,7 @@ class RunWriter:
     async def degrade_evidence(self, missing: Mapping[str, str]) -> None:
         """Notes missing tool servers, as reason by name."""
         if missing:
-            step = Step("degrade_evidence", "note missing tool servers", {"missing": dict(missing)})
-            await self._steps.write(step)
+            await self._write(Step("degrade_evidence", "note missing tool servers", {"missing": dict(missing)}), None)
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
         """Notes a limit that the run reached; the first one stays."""

@@ -196,6 +196,24 @@ async def test_a_step_without_a_next_one_is_written_and_its_readers_are_woken(po
         assert (await pool.fetchrow(COUNTERS, run))["model_calls"] == 1
 
 
+async def test_an_agent_that_begins_does_not_wait_for_the_write_of_another(pool: asyncpg.Pool) -> None:
+    run, _, _, agent = await begun_run(pool)
+    write = writer(pool, run, hold_seconds=LONG)
+    async with write.holding(), asyncio.timeout(30):
+        await asks(write, agent.id)
+        await answers(write, agent.id)
+        async with pool.acquire() as other, asyncio.TaskGroup() as group:
+            locked = other.transaction()
+            await locked.start()
+            await other.fetch("SELECT FROM llm_interaction WHERE execution = $1 FOR UPDATE", agent.id)
+            stands = group.create_task(calls(write, agent.id))
+            await asyncio.sleep(0)  # it has its turn now
+            assert await write.pin_tools({"kubernetes": {"get": "digest"}}) == {"kubernetes": {"get": "digest"}}
+            await write.degrade_evidence({"prometheus": "it is away"})
+            assert not stands.done()
+            await locked.rollback()
+
+
 async def test_agents_side_by_side_hold_and_write_without_a_deadlock(pool: asyncpg.Pool) -> None:
     run, _, write, _ = await begun_run(pool)
     agents = [execution(run, index) for index in range(6)]
