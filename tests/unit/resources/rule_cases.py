@@ -151,14 +151,14 @@ CASES = [
     ),
     Case(
         InvestigationSpec,
-        "!has(self.replay) ||",
+        "|| !(has(self.alertRef)",
         {"replay": {"of": {"name": "a"}}},
         {"replay": {"of": {"name": "a"}}, "chainRef": {"name": "c"}},
         id="chain beside a replay",
     ),
     Case(
         InvestigationSpec,
-        "!has(self.replay) ||",
+        "|| !(has(self.alertRef)",
         {"alertRef": {"name": "a"}},
         {"replay": {"of": {"name": "a"}}, "alertRef": {"name": "a"}},
         id="alert beside a replay",
