@@ -18,7 +18,13 @@ from unit.manifests.shipped import installed, named
 
 RECORD = "record.tarsy.dev"
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
-OWN_VERBS = {("chains", "use"), ("mcpservers", "use"), ("alerts", "attribute"), ("investigations", "attribute")}
+OWN_VERBS = {
+    ("chains", "use"),
+    ("llmproviders", "use"),
+    ("mcpservers", "use"),
+    ("alerts", "attribute"),
+    ("investigations", "attribute"),
+}
 """Verbs that only this project asks for."""
 FOREIGN_WRITES = {
     ("events", "create"),

@@ -13,7 +13,7 @@ from tarsy.resources.v1alpha1.alert_route import RouteAuth
 from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
-from tarsy.resources.v1alpha1.investigation import InvestigationSpec
+from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
@@ -149,10 +149,33 @@ CASES = [
         {"alertRef": {"name": "a"}, "alert": {"alertType": "a", "data": "x"}},
         id="both",
     ),
+    Case(
+        InvestigationSpec,
+        "|| !(has(self.alertRef)",
+        {"replay": {"of": {"name": "a"}}},
+        {"replay": {"of": {"name": "a"}}, "chainRef": {"name": "c"}},
+        id="chain beside a replay",
+    ),
+    Case(
+        InvestigationSpec,
+        "|| !(has(self.alertRef)",
+        {"alertRef": {"name": "a"}},
+        {"replay": {"of": {"name": "a"}}, "alertRef": {"name": "a"}},
+        id="alert beside a replay",
+    ),
+    Case(Replay, "has(self.of) != ", {"of": {"name": "a"}}, {}, id="neither"),
+    Case(
+        Replay,
+        "has(self.of) != ",
+        {"cassetteRef": {"name": "c", "key": "k"}},
+        {"of": {"name": "a"}, "cassetteRef": {"name": "c", "key": "k"}},
+        id="both",
+    ),
     *changes(
         InvestigationSpec,
         {"alertRef": {"name": "a"}},
         {
+            "replay": ({"of": {"name": "a"}}, {"of": {"name": "b"}}),
             "alertRef": ({"name": "a"}, {"name": "a", "uid": "1"}),
             "alert": ({"alertType": "a", "data": "x"}, {"alertType": "a", "data": "y"}),
             "chainRef": ({"name": "a"}, {"name": "b"}),
