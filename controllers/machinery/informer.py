@@ -5,9 +5,9 @@ Decides nothing about an object and writes nothing; events of the watch, listing
 Decision: dependencies between objects are not stored. All configuration, and every object that waits, is reconciled
 again when a spec changes: a reconcile that changes nothing is cheap, and a forgotten dependency would leave an object
 waiting for ever. A change of a status queues an Investigation's Alert, the questions about it and the Alerts that were
-folded into an Alert, and an EvalRun's suite. Where it changes what others rely on (readiness, availability, tools), it also queues the
-configuration of its namespace that depends on others; for the library, that of all namespaces. These dependencies have
-no circles, so the queue comes to rest.
+folded into an Alert, and an EvalRun's suite. Where it changes what others rely on (readiness, availability, tools), it
+also queues the configuration of its namespace that depends on others; for the library, that of all namespaces. These
+dependencies have no circles, so the queue comes to rest.
 
 Decision: the event of a status that this process wrote to an unfinished Alert or Investigation does not queue it again,
 nor does a change of an Investigation that its Alert does not tell queue the Alert: most reconciles of an investigation
