@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import evidence
+from tarsy.cli.commands import evals, evidence
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -43,6 +43,10 @@ def add_investigation_commands(app: typer.Typer) -> None:
     alerts.command()(commands.submit)
     alerts.callback()(_alerts)
     app.add_typer(alerts, name="alerts")
+    cases = typer.Typer(no_args_is_help=True, help="Export recorded investigations to replay them.")
+    cases.command(name="export")(evals.export_cassette)
+    cases.callback()(_evals)
+    app.add_typer(cases, name="eval")
 
 
 def main() -> None:
@@ -68,6 +72,10 @@ def run_app(app: typer.Typer) -> None:
 
 def _alerts() -> None:
     """Submit alerts."""
+
+
+def _evals() -> None:
+    """Export recorded investigations to replay them."""
 
 
 def _complete(app: typer.Typer, words: list[str]) -> None:

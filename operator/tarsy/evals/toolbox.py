@@ -31,7 +31,6 @@ NOT_RECORDED: Final = "NotRecorded"
 _NO_SERVER = "it is not in the record of this replay"
 _WITHHELD = "The answer could not be searched for secrets and is withheld. Ask for less of it, or for something else."
 _WITHHELD_ARGUMENTS = '{"withheld": "could not be searched for secrets"}'
-_EXAMPLES, _EXAMPLE = 3, 2_000
 
 _Mask = Callable[[str], str]
 
@@ -105,11 +104,6 @@ class ReplayToolboxes:
                 live = await stack.enter_async_context(self._options.live.open(servers))
             yield ReplayToolbox(servers, self, live)
 
-    @property
-    def on_miss(self) -> OnMiss:
-        """What happens to a call that is not recorded."""
-        return self._options.on_miss
-
     def server(self, name: str) -> ServerRecord | None:
         """Returns what is recorded of a server; None: nothing."""
         return self._cassette.header.servers.get(name)
@@ -130,12 +124,6 @@ class ReplayToolboxes:
         if found.rung in (Rung.EXACT, Rung.NORMALISED) and found.line is not None:
             self._served.add(found.line)
         return found
-
-    def examples(self, server: str, tool: str) -> str:
-        """Returns a few recorded results of a tool, which show the form of its answers."""
-        found = [call for call in self._cassette.calls if call.server == server and call.tool == tool]
-        shown = [f"{call.arguments_text}\n{call.result[:_EXAMPLE]}" for call in found[:_EXAMPLES]]
-        return "\n\n".join(shown)
 
 
 class ReplayToolbox:
@@ -230,9 +218,6 @@ class ReplayToolbox:
         if self._live is not None and self._live.access(name) is self.access(name) is Access.READ_ONLY:
             outcome = await self._live.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
             return replace(outcome, content=OF_NOW + outcome.content, replayed=ReplayedFrom(Rung.LIVE))
-        if self._replay.on_miss == "Simulate" and f"{server}.{tool}" in self._offers.tools:
-            examples = self._masked(server, self._replay.examples(server, tool)).text
-            return ToolOutcome(examples, replayed=ReplayedFrom(Rung.SIMULATED))
         return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS))
 
     def _masked(self, server: str, text: str, notice: str = _WITHHELD) -> MaskingOutcome:

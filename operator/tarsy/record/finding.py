@@ -25,17 +25,13 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
-
-    `simulated`: a model made the result up in a replay, so it supports nothing.
-    """
+    """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it."""
 
     interaction: UUID
     stage: str
     agent: str
     tool: str
     result: str
-    simulated: bool = False
 
 
 class Citation(BaseModel):

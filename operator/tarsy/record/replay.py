@@ -15,7 +15,7 @@ class Rung(StrEnum):
 
     `exact`: a recorded call with the same arguments. `normalised`: one whose arguments mean the same. `derived`:
     computed from a recorded answer that contains more. `miss`: not recorded. `live`: the tool server was asked during
-    the replay. `simulated`: a model made the answer up.
+    the replay.
     """
 
     EXACT = "exact"
@@ -23,7 +23,6 @@ class Rung(StrEnum):
     DERIVED = "derived"
     MISS = "miss"
     LIVE = "live"
-    SIMULATED = "simulated"
 
     @property
     def covered(self) -> bool:

@@ -174,10 +174,7 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(
-                row["id"], row["stage"], row["agent"], row["tool"], row["result"], simulated=row["simulated"]
-            )
-            for row in found
+            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
         }
 
     async def pin_tools(

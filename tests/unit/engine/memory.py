@@ -19,7 +19,7 @@ from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Access, Message, Role, ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
+from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -342,9 +342,7 @@ class MemoryRecorder:
             execution = self.record.executions[row.start.execution].start
             if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
                 stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
-                result = Evidence(
-                    row.start.id, stage, execution.display_name, tool, row.answered, simulated=self._simulated(row)
-                )
+                result = Evidence(row.start.id, stage, execution.display_name, tool, row.answered)
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         self._leave()
@@ -414,11 +412,6 @@ class MemoryRecorder:
         self._enter("degrade_evidence", fenced=bool(missing))
         self.record.missing.update(missing)
         self._leave()
-
-    def _simulated(self, row: ToolCallRow) -> bool:
-        first = self.record.tool_calls.get(row.start.repeated_of) if row.start.repeated_of else None
-        found = row.replayed or (first.replayed if first else None)
-        return found is not None and found.rung is Rung.SIMULATED
 
     def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
         return [c for c in self.record.model_calls.values() if c.start.execution == execution]

@@ -23,7 +23,6 @@ SHORTEST_QUOTE = 8
 """Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
 
 _TOLD_PROBLEMS = 5
-_MADE_UP = "a model made this result up in a replay, so it is no evidence"
 _QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
 
 
@@ -83,7 +82,7 @@ def _citation(citation: Citation, found: Evidence | None, result: _Result | None
     quote = citation.quote[:QUOTE_LIMIT]
     if found is None or result is None:
         return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
-    reason = _MADE_UP if found.simulated else _fault(citation.quote, result)
+    reason = _fault(citation.quote, result)
     return Citation(
         call_id=citation.call_id,
         quote=quote,

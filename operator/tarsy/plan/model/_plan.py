@@ -112,7 +112,7 @@ class ReplayPlan(FrozenModel):
 
     source: str
     """For people: `Investigation NAME`, or `ConfigMap NAME, key KEY`."""
-    on_miss: Literal["Refuse", "Live", "Simulate"] = "Refuse"
+    on_miss: Literal["Refuse", "Live"] = "Refuse"
     seed: int | None = None
 
 

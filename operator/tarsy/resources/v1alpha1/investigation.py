@@ -43,7 +43,7 @@ from tarsy.resources.v1alpha1.common import (
 Phase = Literal["Pending", "Queued", "Running", "Concluding", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StagePhase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary"]
-OnMiss = Literal["Refuse", "Live", "Simulate"]
+OnMiss = Literal["Refuse", "Live"]
 Confidence = Literal["High", "Medium", "Low", "Inconclusive"]
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 MAX_STAGES = 20
@@ -102,8 +102,7 @@ class Replay(Model):
     on_miss: OnMiss | None = Field(
         default=None,
         description="Answer to a tool call that is not recorded. Refuse: an error. Live: the tool server is asked, if "
-        "the tool is known to be read-only. Simulate: a model makes the answer up, and no claim can rest on it. "
-        "Defaults to Refuse.",
+        "the tool is known to be read-only. Defaults to Refuse.",
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
         default=None, description="Number of this sample among several replays of the same record. Not sent to models."
@@ -228,7 +227,6 @@ class RungSummary(Lenient):
     derived: Count = Field(default=0, description="Computed from a recorded answer that contains more.")
     miss: Count = Field(default=0, description="Not recorded. Includes uses of the model provider's own tools.")
     live: Count = Field(default=0, description="Answered by a tool server during the replay.")
-    simulated: Count = Field(default=0, description="Made up by a model.")
 
 
 class ReplaySummary(Lenient):
