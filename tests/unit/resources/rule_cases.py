@@ -195,7 +195,13 @@ CASES = [
         id="both",
     ),
     Case(CaseLimits, "has(self.costUSD) ||", {"steps": 1}, {}, id="neither"),
-    Case(Expectation, "has(self.rootCause) ||", {"verdict": "Cause"}, {"noConfidentWrong": True}, id="nothing"),
+    Case(
+        Expectation,
+        "has(self.rootCause) || has(self.distractors)",
+        {"verdict": "Cause"},
+        {"noConfidentWrong": True},
+        id="nothing",
+    ),
     Case(
         Expectation,
         "self.verdict == 'Cause'",
@@ -213,7 +219,7 @@ CASES = [
     ),
     Case(
         InvestigationSpec,
-        "!has(self.replay) ||",
+        "!has(self.replay) || !(",
         {"replay": {"of": {"name": "a"}}},
         {"replay": {"of": {"name": "a"}}, "chainRef": {"name": "b"}},
         id="replay of another chain",
