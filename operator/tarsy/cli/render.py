@@ -4,7 +4,7 @@ Text of models, tools and alerts is printed as rich `Text`, which interprets not
 characters stripped when it was written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +17,8 @@ from tarsy.engine.findings.conclusion import read_finding, shorten_text
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
+from tarsy.prometheus_tools.picture import read_pictures, sparkline
+from tarsy.prometheus_tools.picture import write_time as picture_time
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.words import phase_of, word
@@ -39,6 +41,7 @@ _MARKS: Mapping[str, tuple[str, str]] = {
 _BODY_LINES = 14
 _INDENT = 9
 _QUOTE = 120
+_TITLE = 60
 
 
 def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
@@ -62,7 +65,25 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     text = event.content.strip()
     if event.type is EventType.FINAL_ANALYSIS:
         _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
-    return Group(Hanging(head, _INDENT), Indented(Text(_cut(text, full)), _INDENT))
+    drawn = [Indented(line, _INDENT) for line in picture_lines(text)] if event.type is EventType.LLM_TOOL_CALL else []
+    return Group(Hanging(head, _INDENT), Indented(Text(_cut(text, full)), _INDENT), *drawn)
+
+
+def picture_lines(text: str) -> list[Text]:
+    """Renders the series of a result as sparklines; the value at the onset is red."""
+    lines = []
+    for picture in read_pictures(text):
+        line, at = Text(sparkline(picture), style="cyan"), picture.onset_at
+        if at is not None:
+            line.stylize("bold red", at, at + 1)
+        onset = f"  onset {picture_time(picture.onset)}" if picture.onset is not None else ""
+        lines.append(line.append(f"  {shorten_title(picture.title)}{onset}", style="dim"))
+    return lines
+
+
+def shorten_title(title: str) -> str:
+    """Returns the title of a series, short enough for a line of a terminal."""
+    return title if len(title) <= _TITLE else f"{title[:_TITLE]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +185,7 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
     """Renders a finding: its summary, each claim with its citations, and the notes."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
-        mark, style = ("supported", "green") if claim.supported else ("unsupported", "yellow")
+        mark, style = support_mark(claim.supported, claim.ungrounded)
         yield Hanging(Text.assemble("  - ", (mark, style), f": {claim.text}"), 4)
         for citation in claim.citations:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
@@ -175,6 +196,15 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
             yield Hanging(text, 8)
     for note in finding.notes:
         yield Text(f"  {note}", style="yellow")
+
+
+def support_mark(supported: bool, ungrounded: Sequence[str]) -> tuple[str, str]:
+    """Returns the words for the support of a claim, and their style."""
+    if not supported:
+        return "not supported", "bold yellow"
+    if ungrounded:
+        return f"supported, not grounded: {', '.join(plain(name) for name in ungrounded)}", "yellow"
+    return "supported", "green"
 
 
 def _recorded(event: EventView) -> TimelineEvent:

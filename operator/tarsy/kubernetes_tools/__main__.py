@@ -1,9 +1,9 @@
 """Runs the tool server over stdio, or with `--http` over streamable HTTP: `python -m tarsy.kubernetes_tools`."""
 
 import argparse
-import socket
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
+from tarsy.kubernetes_tools.serving import add_options, serve
 from tarsy.kubernetes_tools.tools import tool_server
 
 
@@ -12,30 +12,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tarsy.kubernetes_tools", description="Read-only Kubernetes, as MCP."
     )
-    parser.add_argument("--http", action="store_true", help="serve streamable HTTP instead of stdio")
-    parser.add_argument("--host", default="127.0.0.1", help="address for --http (default: this machine only)")
-    parser.add_argument("--port", type=int, default=0, help="port for --http (default: a free one)")
-    parser.add_argument(
-        "--bound",
-        metavar="NAMESPACE",
-        help="refuse requests without namespaces in _meta; only requests for MCPServers of this namespace may read "
-        "namespaces other than that of the MCPServer",
-    )
+    add_options(parser)
     options = parser.parse_args()
-    server = tool_server(ClusterReader(), owner=options.bound)
-    if not options.http:
-        server.run("stdio")
-        return
-    import uvicorn
-
-    from tarsy.listening.asgi import Gate
-
-    with socket.create_server((options.host, options.port)) as listening:
-        print(f"http://{options.host}:{listening.getsockname()[1]}/mcp", flush=True)
-        # The SDK refuses foreign Host headers on loopback only; elsewhere the NetworkPolicy says who may come.
-        gate, app = Gate(), server.streamable_http_app(host=options.host)
-        config = uvicorn.Config(gate.wrap(app), http=gate.protocol, ws="none", log_level="warning")
-        uvicorn.Server(config).run(sockets=[listening])
+    serve(tool_server(ClusterReader(), owner=options.bound), options)
 
 
 if __name__ == "__main__":

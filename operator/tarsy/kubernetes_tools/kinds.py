@@ -7,7 +7,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
     """One kind: its API path, its plural, its short name if it has one."""
 
     name: str
@@ -23,37 +23,51 @@ class _Kind:
 
 
 READABLE_KINDS = (
-    _Kind("Pod", "api/v1", "pods", "po"),
-    _Kind("Event", "api/v1", "events", "ev"),
-    _Kind("Service", "api/v1", "services", "svc"),
-    _Kind("Endpoints", "api/v1", "endpoints", "ep"),
-    _Kind("ConfigMap", "api/v1", "configmaps", "cm"),
-    _Kind("ServiceAccount", "api/v1", "serviceaccounts", "sa"),
-    _Kind("PersistentVolumeClaim", "api/v1", "persistentvolumeclaims", "pvc"),
-    _Kind("ResourceQuota", "api/v1", "resourcequotas", "quota"),
-    _Kind("LimitRange", "api/v1", "limitranges", "limits"),
-    _Kind("Namespace", "api/v1", "namespaces", "ns", namespaced=False),
-    _Kind("Node", "api/v1", "nodes", "no", namespaced=False),
-    _Kind("PersistentVolume", "api/v1", "persistentvolumes", "pv", namespaced=False),
-    _Kind("StorageClass", "apis/storage.k8s.io/v1", "storageclasses", "sc", namespaced=False),
-    _Kind("Deployment", "apis/apps/v1", "deployments", "deploy"),
-    _Kind("ReplicaSet", "apis/apps/v1", "replicasets", "rs"),
-    _Kind("StatefulSet", "apis/apps/v1", "statefulsets", "sts"),
-    _Kind("DaemonSet", "apis/apps/v1", "daemonsets", "ds"),
-    _Kind("Job", "apis/batch/v1", "jobs"),
-    _Kind("CronJob", "apis/batch/v1", "cronjobs", "cj"),
-    _Kind("Ingress", "apis/networking.k8s.io/v1", "ingresses", "ing"),
-    _Kind("NetworkPolicy", "apis/networking.k8s.io/v1", "networkpolicies", "netpol"),
-    _Kind("HorizontalPodAutoscaler", "apis/autoscaling/v2", "horizontalpodautoscalers", "hpa"),
-    _Kind("PodDisruptionBudget", "apis/policy/v1", "poddisruptionbudgets", "pdb"),
+    Kind("Pod", "api/v1", "pods", "po"),
+    Kind("Event", "api/v1", "events", "ev"),
+    Kind("Service", "api/v1", "services", "svc"),
+    Kind("Endpoints", "api/v1", "endpoints", "ep"),
+    Kind("ConfigMap", "api/v1", "configmaps", "cm"),
+    Kind("ServiceAccount", "api/v1", "serviceaccounts", "sa"),
+    Kind("PersistentVolumeClaim", "api/v1", "persistentvolumeclaims", "pvc"),
+    Kind("ResourceQuota", "api/v1", "resourcequotas", "quota"),
+    Kind("LimitRange", "api/v1", "limitranges", "limits"),
+    Kind("Namespace", "api/v1", "namespaces", "ns", namespaced=False),
+    Kind("Node", "api/v1", "nodes", "no", namespaced=False),
+    Kind("PersistentVolume", "api/v1", "persistentvolumes", "pv", namespaced=False),
+    Kind("StorageClass", "apis/storage.k8s.io/v1", "storageclasses", "sc", namespaced=False),
+    Kind("Deployment", "apis/apps/v1", "deployments", "deploy"),
+    Kind("ReplicaSet", "apis/apps/v1", "replicasets", "rs"),
+    Kind("StatefulSet", "apis/apps/v1", "statefulsets", "sts"),
+    Kind("DaemonSet", "apis/apps/v1", "daemonsets", "ds"),
+    Kind("Job", "apis/batch/v1", "jobs"),
+    Kind("CronJob", "apis/batch/v1", "cronjobs", "cj"),
+    Kind("Ingress", "apis/networking.k8s.io/v1", "ingresses", "ing"),
+    Kind("NetworkPolicy", "apis/networking.k8s.io/v1", "networkpolicies", "netpol"),
+    Kind("HorizontalPodAutoscaler", "apis/autoscaling/v2", "horizontalpodautoscalers", "hpa"),
+    Kind("PodDisruptionBudget", "apis/policy/v1", "poddisruptionbudgets", "pdb"),
+    Kind("EndpointSlice", "apis/discovery.k8s.io/v1", "endpointslices"),
+    Kind("ControllerRevision", "apis/apps/v1", "controllerrevisions"),
 )
+
+POD_METRICS = Kind("PodMetrics", "apis/metrics.k8s.io/v1beta1", "pods")
+NODE_METRICS = Kind("NodeMetrics", "apis/metrics.k8s.io/v1beta1", "nodes", namespaced=False)
+MEASURED_KINDS = (POD_METRICS, NODE_METRICS)
+"""What the metrics API has; read by tools of their own only."""
+
+GITOPS_KINDS = (
+    Kind("Application", "apis/argoproj.io/v1alpha1", "applications"),
+    Kind("Kustomization", "apis/kustomize.toolkit.fluxcd.io/v1", "kustomizations"),
+    Kind("HelmRelease", "apis/helm.toolkit.fluxcd.io/v2", "helmreleases"),
+)
+"""What Argo CD and Flux have; read by a tool of its own only, with the rights of the component `gitops-tools`."""
 
 
 class Refused(Exception):
     """The request is refused; the text is for the model."""
 
 
-def find_kind(asked: str) -> _Kind:
+def find_kind(asked: str) -> Kind:
     """Returns the kind by its name, plural or short name, in any case, with or without its group.
 
     Raises Refused: it is a Secret, or not one of ours.

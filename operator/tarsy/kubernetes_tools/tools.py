@@ -1,4 +1,6 @@
-"""Implements the four tools; errors become results that the model can act on.
+"""Implements the tools about objects, events and logs, and composes the server.
+
+Errors become results that the model can act on.
 
 A request keeps to the namespaces that its caller names (`reach`), whatever its arguments say. Of what is in no
 namespace it shows nodes, volumes and storage classes without what they tell of other namespaces, and of namespaces its
@@ -6,32 +8,37 @@ own. A pod's log comes from the API; only where the API has no kubelet to ask do
 refused permission is never answered from them: whoever may not read logs does not read them here either.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from tarsy.kubernetes_tools.cluster import ClusterError, ClusterReader, describe_failure
+from tarsy.kubernetes_tools.failures import told
 from tarsy.kubernetes_tools.kinds import Refused, checked, find_kind
+from tarsy.kubernetes_tools.node_tools import node_tools
+from tarsy.kubernetes_tools.paging import read_list, read_page
 from tarsy.kubernetes_tools.reach import ENFORCED, NamespaceReach, reach_of
 from tarsy.kubernetes_tools.render import limit_text, render_events, render_list, render_object, seen_from_outside
+from tarsy.kubernetes_tools.workload_tools import workload_tools
 
-LIST_LIMIT = 200
 LOGS = "sample.tarsy.dev/logs"
 PREVIOUS_LOGS = "sample.tarsy.dev/previous-logs"
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = (
     "Read-only access to a Kubernetes cluster. Begin with list_resources and list_events of the namespace the alert "
-    "names; get_logs with previous=true shows why a container that restarts ended."
+    "names; get_logs with previous=true shows why a container that restarts ended. get_usage, get_rollout_history, "
+    "get_endpoints, get_owners, get_quota_use, get_gitops and describe_node each answer one question that would take "
+    "several lists."
 )
 
 KindName = Annotated[str, Field(description="A kind or resource: Pod, deployments, cm, ...")]
 _Namespace = Annotated[str, Field(description="The namespace.")]
+PageToken = Annotated[str | None, Field(description="The token that the answer before named; never another.")]
 Lines = Annotated[int, Field(ge=1, le=5000, description="How many lines of the log's end.")]
 
 
@@ -55,10 +62,14 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
         return reach_of(context.request_context.meta, owner=owner)
 
     async def list_resources(
-        context: Context, kind: KindName, namespace: str | None = None, label_selector: str | None = None
+        context: Context,
+        kind: KindName,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        page: PageToken = None,
     ) -> str:
         """Lists objects of a kind, one line each with its state; of all namespaces in reach when none is given."""
-        with _told():
+        with told():
             found, within = find_kind(kind), reach(context)
             where = within.checked(checked("namespace", namespace)) if namespace and found.namespaced else None
             if found.namespaced and where is None and within.namespaces is not None:
@@ -68,19 +79,17 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
             if found.name == "Namespace" and within.namespaces is not None:
                 items = [await _namespace(cluster, name) for name in sorted(within.namespaces)]
                 return render_list(found.name, items, with_namespace=False)
-            parameters = {"labelSelector": label_selector or None, "limit": str(LIST_LIMIT)}
-            answer = await cluster.get(
-                found.path(where), parameters, doing=describe_failure("list", found.plural, where)
+            parameters = {"labelSelector": label_selector or None, "continue": page or None}
+            part = await read_page(
+                cluster, found.path(where), parameters, doing=describe_failure("list", found.plural, where)
             )
-            items = answer.get("items") or []
-            text = render_list(found.name, items, with_namespace=found.namespaced and where is None)
-            if (answer.get("metadata") or {}).get("continue"):
-                text += f"\n[only the first {LIST_LIMIT} objects; narrow it by namespace or label_selector]"
-            return limit_text(text, "narrow it by namespace or label_selector")
+            text = render_list(found.name, part.items, with_namespace=found.namespaced and where is None)
+            remedy = f"narrow by namespace or label_selector, or go on with page={part.rest!r}"
+            return limit_text(text, "narrow it by namespace or label_selector") + part.left_out(remedy)
 
     async def get_resource(context: Context, kind: KindName, name: str, namespace: str | None = None) -> str:
         """Shows one object as JSON, with its status."""
-        with _told():
+        with told():
             found, within = find_kind(kind), reach(context)
             namespace = namespace or within.only
             if found.namespaced and not namespace:
@@ -96,13 +105,16 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
 
     async def list_events(context: Context, namespace: _Namespace, involved_name: str | None = None) -> str:
         """Lists the events of a namespace, or of one object in it, the latest last."""
-        with _told():
+        with told():
             where = reach(context).checked(checked("namespace", namespace))
             about = f"involvedObject.name={checked('involved_name', involved_name)}" if involved_name else None
             path = find_kind("Event").path(where)
-            parameters = {"fieldSelector": about, "limit": str(LIST_LIMIT)}
-            answer = await cluster.get(path, parameters, doing=describe_failure("list", "events", where))
-            return limit_text(render_events(answer.get("items") or []), "narrow it by involved_name", tail=True)
+            # The API lists events by name, not by time: the latest are known only after all were read.
+            read = await read_list(
+                cluster, path, {"fieldSelector": about}, doing=describe_failure("list", "events", where)
+            )
+            text = limit_text(render_events(read.items), "narrow it by involved_name", tail=True)
+            return text + read.left_out("they may be later than these: narrow by involved_name")
 
     async def get_logs(
         context: Context,
@@ -113,7 +125,7 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
         tail_lines: Lines = 200,
     ) -> str:
         """Shows the end of a container's log; with previous=true that of the container before the last restart."""
-        with _told():
+        with told():
             where, name = reach(context).checked(checked("namespace", namespace)), checked("pod", pod)
             path = find_kind("Pod").path(where, name)
             parameters = {
@@ -134,7 +146,8 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
             lines = text.splitlines()[-tail_lines:]
             return limit_text("\n".join(lines) or "the log is empty", "ask for fewer lines with tail_lines", tail=True)
 
-    for function in (list_resources, get_resource, list_events, get_logs):
+    objects = (list_resources, get_resource, list_events, get_logs)
+    for function in (*objects, *workload_tools(cluster, reach), *node_tools(cluster, reach)):
         tool(function)
     return server
 
@@ -158,12 +171,3 @@ async def _annotated(cluster: ClusterReader, path: str, previous: bool, error: C
     if text is None:
         raise error
     return str(text)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Turns what went wrong into a tool's error."""
-    try:
-        yield
-    except (ClusterError, Refused) as error:
-        raise ToolError(str(error)) from error

@@ -31,6 +31,18 @@ def volume(name: str, namespace: str) -> dict[str, Any]:
     return named("PersistentVolume", name, spec=spec, status={"phase": "Bound"})
 
 
+def on_n1(name: str, namespace: str) -> dict[str, Any]:
+    return named("Pod", name, namespace, spec={"nodeName": "n1", "containers": [{"name": "c"}]})
+
+
+def delivered(name: str, *into: str) -> dict[str, Any]:
+    resources = [{"kind": "Deployment", "name": "d", "namespace": namespace, "status": "Synced"} for namespace in into]
+    state = {"operationState": {"phase": "Failed", "message": f"said of {name}"}, "resources": resources}
+    return named("Application", name, "argocd", spec={"destination": {"namespace": into[0]}}, status=state)
+
+
+BOTH = delivered("umbrella", "shop", "pay")
+
 OBJECTS = {
     "/api/v1/namespaces/shop/configmaps": [named("ConfigMap", "settings", "shop", data={"colour": "red"})],
     "/api/v1/namespaces/pay/configmaps": [named("ConfigMap", "settings", "pay", data={"colour": "secret-of-pay"})],
@@ -38,6 +50,10 @@ OBJECTS = {
     "/api/v1/nodes": [named("Node", "n1", status={"images": [{"names": ["pay/app"]}], "capacity": {"cpu": "2"}})],
     "/api/v1/persistentvolumes": [volume("ours", "shop"), volume("theirs", "pay")],
     "/apis/storage.k8s.io/v1/storageclasses": [named("StorageClass", "fast", provisioner="csi")],
+    "/api/v1/pods": [on_n1("till", "shop"), on_n1("ledger", "pay")],
+    "/api/v1/namespaces/shop/pods": [on_n1("till", "shop")],
+    "/apis/metrics.k8s.io/v1beta1/nodes": [named("NodeMetrics", "n1", usage={"cpu": "1"})],
+    "/apis/argoproj.io/v1alpha1/applications": [delivered("till", "shop"), delivered("ledger", "pay"), BOTH],
 }
 
 
@@ -110,7 +126,7 @@ class Caller:
 async def shop(cluster: ClusterReader, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
     server = tool_server(cluster, owner=request.param)
     async with McpToolboxes(_value, mask=str, reach=lambda _: server).open([plan(SHOP)]) as box:
-        assert len(box.tools) == 4, box.unavailable
+        assert len(box.tools) == 11, box.unavailable
         yield Caller(box)
 
 
@@ -129,6 +145,12 @@ async def test_no_other_namespace_is_asked_for(shop: Caller, asked: list[str]) -
         await shop.refused("list_events", namespace="pay"),
         await shop.refused("get_logs", namespace="pay", pod="p"),
         await shop.refused("get_resource", kind="Namespace", name="pay"),
+        await shop.refused("get_usage", namespace="pay"),
+        await shop.refused("get_rollout_history", namespace="pay", kind="Deployment", name="d"),
+        await shop.refused("get_endpoints", namespace="pay", service="s"),
+        await shop.refused("get_owners", namespace="pay", kind="Pod", name="p"),
+        await shop.refused("get_quota_use", namespace="pay"),
+        await shop.refused("get_gitops", namespace="pay"),
     ):
         assert "namespace pay is out of reach: this investigation reaches namespace shop and no other" in said
     assert asked == []
@@ -148,6 +170,20 @@ async def test_what_is_in_no_namespace_is_read_without_what_it_tells_of_others(s
     assert "claimRef" in await shop.read("get_resource", kind="pv", name="ours")
 
 
+async def test_a_node_shows_only_pods_in_reach(shop: Caller, asked: list[str]) -> None:
+    shown = await shop.read("describe_node", name="n1")
+    assert "shop/till" in shown and "pay" not in shown and "ledger" not in shown
+    assert "pods outside of namespace shop are not shown or counted" in shown
+    assert "/api/v1/pods" not in asked
+
+
+async def test_deliveries_are_shown_by_the_namespace_that_they_go_to(shop: Caller) -> None:
+    for shown in (await shop.read("get_gitops"), await shop.read("get_gitops", namespace="shop")):
+        assert "argocd/till" in shown and "said of till" in shown
+        assert "ledger" not in shown
+        assert "argocd/umbrella" in shown and "said of umbrella" not in shown and "withheld" in shown
+
+
 async def test_a_run_that_is_not_bound_reads_everything(cluster: ClusterReader) -> None:
     server = tool_server(cluster, owner="library")
     everywhere = plan(ReachPlan(bound_by="Server"))
@@ -155,6 +191,8 @@ async def test_a_run_that_is_not_bound_reads_everything(cluster: ClusterReader) 
         free = Caller(box)
         assert "secret-of-pay" in await free.read("get_resource", kind="cm", name="settings", namespace="pay")
         assert "pay/app" in await free.read("get_resource", kind="Node", name="n1")
+        assert "pay/ledger" in await free.read("describe_node", name="n1")
+        assert "said of umbrella" in await free.read("get_gitops")
 
 
 async def test_a_bound_server_answers_no_request_without_a_namespace(cluster: ClusterReader, asked: list[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from apis import LocalApi
 from integration.manifests.conftest import MANIFESTS, Kubectl, account, documents
 from tarsy.resources.v1alpha1 import KINDS
+from unit.manifests.shipped import objects
 
 pytestmark = pytest.mark.timeout(480)
 
@@ -41,7 +42,10 @@ LEASES = {
     ("leases.coordination.k8s.io[tarsy-controller]", "update"),
 }
 SECRETS = {("secrets", "get")}
-LIBRARY = {("chains.tarsy.dev[kubernetes]", "use"), ("mcpservers.tarsy.dev[kubernetes]", "use")}
+SHIPPED_CHAINS = {obj["metadata"]["name"] for obj in objects("library") if obj["kind"] == "Chain"}
+LIBRARY = {(f"chains.tarsy.dev[{named}]", "use") for named in SHIPPED_CHAINS} | {
+    ("mcpservers.tarsy.dev[kubernetes]", "use")
+}
 """What everybody may do in tarsy-library."""
 
 

@@ -16,7 +16,7 @@ from integration.store.build import (
     writer,
 )
 from tarsy.record.boundaries import ModelCallStart
-from tarsy.record.messages import Message, Role
+from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind
 from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads
@@ -31,7 +31,7 @@ async def answered(pool: asyncpg.Pool) -> tuple[RunWriter, UUID, UUID, Execution
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id))
     await write.tool_call_started(tool_call(agent.id))
-    await write.tool_call_answered(tool_call(agent.id).id, "a long result", 7)
+    await write.tool_call_answered(tool_call(agent.id).id, ToolOutcome("a long result"), 7)
     return write, run, owner, agent
 
 
@@ -51,7 +51,7 @@ async def test_another_attempt_finds_the_result_of_a_call_that_waits_for_its_sum
     await write.tool_call_finished(tool_result(agent.id, result="a long result", duration_ms=0))
     assert (await write.begin_execution(agent)).unanswered == ()
     row = await pool.fetchrow("SELECT state, result, duration_ms FROM mcp_interaction")
-    assert tuple(row) == ("completed", "a long result", 7), "the time is that of the tool"
+    assert tuple(row) == ("completed", ToolOutcome("a long result"), 7), "the time is that of the tool"
     record = await Reads(pool).record(run)
     assert record is not None and record.tool_calls == 1
 

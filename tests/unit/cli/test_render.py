@@ -65,7 +65,7 @@ def test_a_finding_is_shown_with_what_each_claim_rests_on_and_what_does_not_hold
     assert "Finding (Low): Full." in text
     assert "- supported: It is full." in text
     assert "call_1 look/triage/k.logs: “No space left”" in text
-    assert "- unsupported: It will pass." in text
+    assert "- not supported: It will pass." in text
     assert "“invented” (no tool call of this run has this id)" in text
     assert "Confidence lowered." in text
 
@@ -81,6 +81,22 @@ def test_a_tool_call_shows_what_it_is_cited_with() -> None:
     )
 
     assert "k.logs {}  call_1" in shown(event_block(event))
+
+
+def test_a_range_result_is_drawn_below_its_text_with_its_onset() -> None:
+    content = (
+        "1 series\nseries up{}\n  now 7 at x | onset 2026-11-20T09:02:00Z (first > 5: 0 -> 7)\n"
+        "  shape 2026-11-20T09:00:00Z +60s: 0 - 7 7"
+    )
+    event = TimelineEvent(
+        id=UUID(int=2),
+        type=EventType.LLM_TOOL_CALL,
+        status=EventStatus.COMPLETED,
+        content=content,
+        metadata={"name": "prometheus.query_range"},
+        created_at=NOW,
+    )
+    assert "▁ ██  up{}  onset 2026-11-20T09:02:00Z" in shown(event_block(event))
 
 
 def test_every_kind_of_event_can_be_shown() -> None:

@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
-from tarsy.record.messages import Access, Message, Role
+from tarsy.record.messages import Access, Message, Role, ToolOutcome
+from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -93,6 +94,7 @@ class ToolCallRow:
     duration_ms: int | None = None
     began: int = 0
     ended: int | None = None
+    replayed: ReplayedFrom | None = None
 
 
 @dataclass
@@ -109,6 +111,7 @@ class Record:
     events: dict[UUID, TimelineEvent] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     pins: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    offered: dict[UUID, OfferedTools] = field(default_factory=dict)
     exceeded: BudgetExceeded | None = None
     seconds: float = 0.0
     age_seconds: float = 0.0
@@ -284,11 +287,13 @@ class MemoryRecorder:
         self._events(events)
         self._leave()
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+    async def tool_call_answered(
+        self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
+    ) -> None:
         """See the port."""
         self._enter("tool_call_answered")
         row = self.record.tool_calls[call]
-        row.answered, row.duration_ms = result, duration_ms
+        row.answered, row.duration_ms, row.replayed = answer.content, duration_ms, answer.replayed
         self._events(events)
         self._leave()
 
@@ -304,6 +309,7 @@ class MemoryRecorder:
             call.result, call.ended = result, self._tick()
             call.answered = result.result if call.answered is None else call.answered
             call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
+            call.replayed = result.replayed if call.replayed is None else call.replayed
         calls: Sequence[object] = (None, None)
         if call.start.message_seq >= 0:  # else no message made the call
             calls = row.messages[call.start.message_seq].tool_calls or (None,)
@@ -336,7 +342,15 @@ class MemoryRecorder:
             execution = self.record.executions[row.start.execution].start
             if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
                 stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
-                result = Evidence(row.start.id, stage, execution.display_name, tool, row.answered)
+                result = Evidence(
+                    row.start.id,
+                    stage,
+                    execution.display_name,
+                    tool,
+                    row.answered,
+                    row.start.call.arguments,
+                    self._simulated(row),
+                )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         self._leave()
@@ -390,9 +404,13 @@ class MemoryRecorder:
         self._events(events)
         self._leave()
 
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
         """See the port."""
         self._enter("pin_tools")
+        assert offered.execution in self.record.executions, "written to its row"
+        self.record.offered[offered.execution] = offered
         pins = {server: self.record.pins.setdefault(server, dict(tools)) for server, tools in found.items()}
         self._leave()
         return pins
@@ -402,6 +420,11 @@ class MemoryRecorder:
         self._enter("degrade_evidence", fenced=bool(missing))
         self.record.missing.update(missing)
         self._leave()
+
+    def _simulated(self, row: ToolCallRow) -> bool:
+        first = self.record.tool_calls.get(row.start.repeated_of) if row.start.repeated_of else None
+        found = row.replayed or (first.replayed if first else None)
+        return found is not None and found.rung is Rung.SIMULATED
 
     def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
         return [c for c in self.record.model_calls.values() if c.start.execution == execution]

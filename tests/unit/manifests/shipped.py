@@ -12,9 +12,11 @@ MANIFESTS = ROOT / "manifests"
 INSTALLED = (
     "base",
     "library",
+    "components/gitops-tools",
     "components/mutating-policy",
     "components/policies",
     "components/postgres",
+    "components/prometheus-tools",
     "components/tenant",
     "components/tenant-agents",
     "components/tenant-evidence",
