@@ -12,9 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 APIS = ("real", "embedded")
-SHARED = ("tests/integration/admission/", "tests/integration/llm/", "tests/integration/manifests/")
-"""Folders whose tests share what is dear, a server of their own or the SDKs of all models: they stay with one worker,
-so that it is started or imported once."""
+SHARED = ("tests/integration/admission/", "tests/integration/manifests/")
+"""Folders whose tests share a server of their own: they stay with one worker, so that it is started once."""
 
 
 class ByFileAndApi(LoadScopeScheduling):
