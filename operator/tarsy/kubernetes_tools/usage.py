@@ -24,9 +24,9 @@ class ContainerUsage:
     def pressure(self) -> float:
         """Returns the largest share of a limit, or of a request where there is no limit, that is in use."""
         shares = [
-            used / (limit or request)
+            used / bound
             for used, limit, request in zip((self.cpu, self.memory), self.limits, self.requests, strict=True)
-            if used is not None and (limit or request)
+            if used is not None and (bound := limit or request)
         ]
         return max(shares, default=-1.0)
 

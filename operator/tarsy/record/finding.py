@@ -27,8 +27,7 @@ class Confidence(StrEnum):
 class Evidence:
     """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
 
-    `arguments` are those of the call, as they are on record. `simulated`: a model made the result up in a replay, so it
-    supports nothing.
+    `arguments` are those of the call, as they are on record.
     """
 
     interaction: UUID
@@ -37,7 +36,6 @@ class Evidence:
     tool: str
     result: str
     arguments: str = ""
-    simulated: bool = False
 
 
 class Citation(BaseModel):

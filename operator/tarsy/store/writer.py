@@ -174,9 +174,7 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(
-                row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"], row["simulated"]
-            )
+            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"])
             for row in found
         }
 

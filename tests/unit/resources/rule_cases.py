@@ -188,7 +188,6 @@ CASES = [
             "budget": ({"tokens": 1000}, {"tokens": 1001}),
             "author": AUTHORS,
             "acceptanceTimeoutSeconds": (60, 61),
-            "replay": ({"of": {"name": "a"}}, {"of": {"name": "b"}}),
         },
     ),
     *changes(

@@ -20,7 +20,6 @@ from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Access, Role, ToolOutcome
-from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -254,7 +253,6 @@ class MemoryRecorder:
                     tool,
                     row.answered,
                     row.start.call.arguments,
-                    self._simulated(row),
                 )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
@@ -320,12 +318,6 @@ class MemoryRecorder:
         """See the port."""
         self._enter(fenced=bool(missing))
         self.record.missing.update(missing)
-
-    def _simulated(self, row: ToolCallRow) -> bool:
-        """Whether a model made up the answer, or that of the call it repeats."""
-        first = self.record.tool_calls.get(row.start.repeated_of) if row.start.repeated_of else None
-        found = row.replayed or (first.replayed if first else None)
-        return found is not None and found.rung is Rung.SIMULATED
 
     def _calls_of(self, execution: UUID) -> list[ModelCallRow]:
         return [c for c in self.record.model_calls.values() if c.start.execution == execution]
