@@ -17,7 +17,11 @@ from unit.manifests.shipped import installed, named
 
 RECORD = "record.tarsy.dev"
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
-OWN_VERBS = {("chains", "use"), ("mcpservers", "use"), ("alerts", "attribute"), ("investigations", "attribute")}
+OWN_VERBS = {("chains", "use"), ("mcpservers", "use"), ("alerts", "attribute"), ("investigations", "attribute")} | {
+    ("llmproviders", "use"),
+    ("evalruns", "attribute"),
+    ("chains", "promote"),
+}
 """Verbs that only this project asks for."""
 FOREIGN_WRITES = {
     ("events", "create"),
@@ -138,7 +142,7 @@ def test_configuration_is_written_by_authors_only(role: dict[str, Any]) -> None:
     configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers"}
     writes = {"create", "update", "patch", "delete"}
     found = [rule for rule in role["rules"] if configuration & set(rule["resources"]) and writes & set(rule["verbs"])]
-    assert bool(found) == (role["metadata"]["name"] == "tarsy-author")
+    assert bool(found) == (role["metadata"]["name"] in ("tarsy-author", "tarsy-promoter"))
 
 
 def test_each_binding_binds_one_role_to_accounts_of_this_installation() -> None:
