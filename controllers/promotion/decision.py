@@ -114,7 +114,8 @@ def _candidate(found: Situation, current: str, serving: KnownRevision) -> Decisi
     elif before is not None and before.state is RevisionState.RETIRED:
         return _serve(current, "ServedBefore", "This revision served before, and serves again.", before.eval_run)
     else:
-        reason, said, state = *_undecided(found, evaluation), RevisionState.CANDIDATE
+        reason, said = _undecided(found, evaluation)
+        state = RevisionState.CANDIDATE
     message = f"New runs use revision {short(serving.digest)}. {said.strip()} {_remedy(found, current, reason)}"
     return Decision(
         serving=serving.digest,
