@@ -15,10 +15,10 @@ from tarsy.cli.console import Hanging, Indented
 from tarsy.client.plain_text import plain
 from tarsy.engine.findings.conclusion import read_finding, shorten_text
 from tarsy.http.views.timeline import EventView, RunHead
-from tarsy.record.conditions import phase
-from tarsy.record.finding import Finding
 from tarsy.prometheus_tools.picture import read_pictures, sparkline
 from tarsy.prometheus_tools.picture import write_time as picture_time
+from tarsy.record.conditions import phase
+from tarsy.record.finding import Finding
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.words import phase_of, word
