@@ -24,7 +24,7 @@ from tarsy.kubernetes_tools.node_tools import node_tools
 from tarsy.kubernetes_tools.paging import read_list, read_page
 from tarsy.kubernetes_tools.reach import ENFORCED, NamespaceReach, reach_of
 from tarsy.kubernetes_tools.render import limit_text, render_events, render_list, render_object, seen_from_outside
-from tarsy.kubernetes_tools.workload_tools import workload_tools
+from tarsy.kubernetes_tools.workload_tools import Tool, workload_tools
 
 LOGS = "sample.tarsy.dev/logs"
 PREVIOUS_LOGS = "sample.tarsy.dev/previous-logs"
@@ -146,7 +146,7 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
             lines = text.splitlines()[-tail_lines:]
             return limit_text("\n".join(lines) or "the log is empty", "ask for fewer lines with tail_lines", tail=True)
 
-    objects = (list_resources, get_resource, list_events, get_logs)
+    objects: tuple[Tool, ...] = (list_resources, get_resource, list_events, get_logs)
     for function in (*objects, *workload_tools(cluster, reach), *node_tools(cluster, reach)):
         tool(function)
     return server
