@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 
 from tarsy.controllers.machinery.context import ReconcileContext, SecretReader
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.promotion.promoted import with_promotion
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.readiness.reach import with_reach
@@ -86,6 +87,20 @@ async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None
     status = with_reach(validate(obj, errors, now, judged.with_notes(notes), untold), obj, cache, now)
     if isinstance(obj, LLMProvider):
         status = status.model_copy(update={"conditions": with_serving(status.conditions, obj, context.served, now)})
+    if isinstance(obj, Chain) and isinstance(status, ChainStatus) and context.store.revisions is not None:
+        try:
+            status, again_decided = await with_promotion(status, obj, context.store.revisions, context, now)
+        except StoreError as error:
+            _log.warning("the revision of %s that serves could not be decided; retrying: %s", obj, error)
+            status = status.model_copy(
+                update={
+                    "serving_revision": obj.status.serving_revision,
+                    "candidate_revision": obj.status.candidate_revision,
+                }
+            )
+            again_decided = AFTER_ERROR_SECONDS
+        if again_decided is not None:
+            waits.append(again_decided)
     if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
         waits.append(SETTLED_RECHECK_SECONDS)
     await write_status(client, cache, obj, status)

@@ -18,6 +18,7 @@ from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.promotion.planning import plan_source
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
@@ -35,6 +36,13 @@ from tarsy.controllers.runs.inputs import (
 )
 from tarsy.controllers.runs.projection import project
 from tarsy.controllers.runs.readable import limited_to_reader, reader_of
+from tarsy.controllers.runs.replay import (
+    check_providers,
+    provider_key,
+    provider_override,
+    recorded_input,
+    required_read,
+)
 from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
@@ -44,11 +52,13 @@ from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.model import MaskingPlan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
+from tarsy.plan.what_if import with_provider, without_other_providers
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, Investigation
+from tarsy.resources.v1alpha1 import Alert, Chain, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
+from tarsy.resources.v1alpha1.investigation import Replay
 from tarsy.runbook.sources import redact_url, sources
 from tarsy.store.runs import NewRun
 
@@ -109,7 +119,8 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
         return FETCH_RECHECK_SECONDS  # its answer brings it back before that
     except NotYet as refusal:
         return await wait_for_acceptance(investigation, refusal, context, now)
-    await make_run_secret(investigation, run.plan, context)
+    if run.plan.replay is None or run.plan.replay.on_miss == "Live":
+        await make_run_secret(investigation, run.plan, context)
     if await store.runs.accept(run):
         for sentence in run.plan.not_used:
             await context.kubernetes.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
@@ -154,6 +165,8 @@ async def _finished_without_record(investigation: Investigation, context: Reconc
 
 
 async def _plan(investigation: Investigation, context: ReconcileContext) -> NewRun:
+    if investigation.spec.replay is not None:
+        return await _plan_replay(investigation, investigation.spec.replay, context)
     meta, spec = investigation.metadata, investigation.spec
     alert, source, named_by = await _alert(investigation, context)
     chain_ref = (spec.chain_ref.name, FieldPath.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
@@ -171,17 +184,23 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
             raise NotYet("NoChain", chain.message)
         # Before anything is told of what is in it.
         await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], context)
+    except PlanInvalid as error:
+        raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
+    planned = await plan_source(chain, context)
+    try:
         plan = resolve(
             namespace=meta.namespace,
             alert=alert,
-            chain=chain,
-            catalog=context.cache,
+            chain=planned.chain,
+            catalog=planned.catalog,
             library_namespace=context.settings.library_namespace,
             source=source,
             budget=budget,
         )
     except PlanInvalid as error:
-        raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
+        raise planned.refusal(error.errors, source) from error
+    if withdrawn := planned.withdrawn():
+        raise planned.refusal(withdrawn, source)
     await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
     await _may_read(investigation, alert, source, named_by, context)
     namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
@@ -195,10 +214,71 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         alert_data=await mask_alert(
             await alert_data(alert, source, context.kubernetes.client, context.kept_text), plan.alert_masking, context
         ),
-        runbook=await mask_alert(await _runbook(investigation, alert, source, context), plan.alert_masking, context),
+        runbook=await mask_alert(
+            await _runbook(investigation, alert, source, chain, context), plan.alert_masking, context
+        ),
         plan=plan,
         priority=PRIORITIES[alert.severity],
         author=spec.author.to_dict() if spec.author else {},
+    )
+
+
+async def _plan_replay(investigation: Investigation, replay: Replay, context: ReconcileContext) -> NewRun:
+    meta, spec, at = investigation.metadata, investigation.spec, FieldPath.of(investigation) / "replay"
+    # Before anything is told of what is recorded.
+    await _authorized(spec.author, (), context, [await required_read(investigation, replay, context)])
+    recorded = await recorded_input(investigation, replay, context)
+    library = context.settings.library_namespace
+    override = replay.overrides.chain_ref if replay.overrides else None
+    named = (override.name, at / "overrides" / "chainRef" / "name") if override else None
+    if named is None and recorded.chain is not None:
+        named = (recorded.chain, at / "of")
+    provider = provider_override(replay)
+    try:
+        chain = select(
+            namespace=meta.namespace,
+            alert=recorded.alert,
+            catalog=context.cache,
+            library_namespace=library,
+            source=at,
+            chain_ref=named,
+        )
+        if isinstance(chain, NoChain):
+            raise NotYet("NoChain", chain.message)
+        brought = provider_key(replay, chain.metadata.namespace)
+        used = [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name), *([brought] if brought else [])]
+        await _authorized(spec.author, used, context)
+        plan = resolve(
+            namespace=meta.namespace,
+            alert=recorded.alert,
+            chain=with_provider(chain, provider.name) if provider else chain,
+            catalog=context.cache,
+            library_namespace=library,
+            source=at,
+            budget=(spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None,
+        )
+    except PlanInvalid as error:
+        raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
+    if provider:
+        plan = without_other_providers(plan)
+    await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
+    check_providers(plan, recorded)
+    namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
+    header = recorded.cassette.header
+    data, runbook = header.alert.data, header.runbook or ""
+    if recorded.source is None:
+        data = await mask_alert(data, plan.alert_masking, context)
+        runbook = await mask_alert(runbook, plan.alert_masking, context)
+    return NewRun(
+        id=UUID(meta.uid),
+        namespace=meta.namespace,
+        namespace_uid=namespace.get("uid", ""),
+        name=meta.name,
+        alert_data=data,
+        runbook=runbook,
+        plan=recorded.plan(plan, replay),
+        author=spec.author.to_dict() if spec.author else {},
+        cassette=await asyncio.to_thread(lambda: recorded.data),
     )
 
 
@@ -246,11 +326,13 @@ async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileC
     return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
 
 
-async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldPath, context: ReconcileContext) -> str:
+async def _runbook(
+    investigation: Investigation, alert: AlertContent, at: FieldPath, chain: Chain, context: ReconcileContext
+) -> str:
     """Reads the alert's runbook, else the default; when a URL fails, an Event reports it and the default is used."""
     if alert.runbook is None or alert.runbook.url is None:
         return await local_runbook(
-            alert, at, context.cache, context.kubernetes.client, context.settings.library_namespace
+            alert, at, chain, context.cache, context.kubernetes.client, context.settings.library_namespace
         )
     meta, url = investigation.metadata, alert.runbook.url
     among = sources(
@@ -266,7 +348,7 @@ async def _runbook(investigation: Investigation, alert: AlertContent, at: FieldP
         investigation, "RunbookUnavailable", f"{problem} The default runbook is used.", kind="Warning"
     )
     default = await default_runbook(
-        at.namespace, context.cache, context.kubernetes.client, context.settings.library_namespace
+        at.namespace, chain, context.cache, context.kubernetes.client, context.settings.library_namespace
     )
     return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 

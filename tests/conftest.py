@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 import cost
+import distribution
 import goldens
 import second_chance
 import shown_once
@@ -55,8 +55,6 @@ SLOWEST = (
 PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900, "browser": 240, "cluster": 600}
 """Seconds that a test which starts servers may take where it says nothing else. pyproject.toml has those of a unit: a
 minute, because a machine that others use too gives it a tenth of a core."""
-SHARED = ("tests/integration/admission/", "tests/integration/manifests/")
-"""Folders whose tests share a server of their own: they stay with one worker, so that it is started once."""
 SMALL_CHAOS = ("test_pause.py",)
 """Files of `chaos` that are not heavy."""
 SAMPLE = 7
@@ -93,6 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"sweep(reason): has many cases that are alike; --quick runs one in {SAMPLE}")
     second_chance.configure(config)
     cost.configure(config)
+    distribution.configure(config)
     kinds = KINDS[config.getoption("--api")]
     try:
         if "real" in kinds:
@@ -141,22 +140,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-class ByFileAndApi(LoadScopeScheduling):
-    """Gives the tests of a file, or of a folder in `SHARED`, on one API to one worker, which has servers of its own.
-
-    xdist's own `loadgroup` cannot: it marks its groups in an attribute that pytest 9.2 has no more.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        file, _, name = nodeid.partition("::")
-        place = next((folder for folder in SHARED if file.startswith(folder)), file)
-        return place + next((kind for kind in KINDS["both"] if f"[{kind}" in name), "")
-
-
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> distribution.ByFileAndApi:
     """Tests of a file stay together."""
-    return ByFileAndApi(config, log)
+    return distribution.ByFileAndApi(config, log)
 
 
 def _kind(item: pytest.Item) -> str:
@@ -187,12 +174,13 @@ def _marks(item: pytest.Item) -> dict[str, pytest.Mark]:
     return marks
 
 
-def _order(item: pytest.Item) -> tuple[int, bool, int]:
+def _order(item: pytest.Item) -> tuple[int, bool, bool, int]:
     """What takes longest first, so that no worker is left with it alone: machines, the real ones before the others."""
     folder, name = _folders(item)[1], item.path.name
     return (
         0 if folder in MACHINES else 1 if folder == "integration" else 2,
         _kind(item) != "real",
+        not item.nodeid.startswith(distribution.SHARED),
         SLOWEST.index(name) if name in SLOWEST else len(SLOWEST),
     )
 

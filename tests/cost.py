@@ -7,6 +7,7 @@ test of a worker pays for what the session shares. Where there is no /proc, only
 
 import os
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,12 @@ class Costs:
         self._before = 0.0
         self._of = _DISTRIBUTION if distributes else _COLLECTION
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Begins the account of a file with its first test."""
-        if not self._distributes and (file := nodeid.partition("::")[0] + _api(nodeid)) != self._of:
+        if (file := item.nodeid.partition("::")[0] + _api(item.nodeid)) != self._of:
             self._close(file)
+        return (yield)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Sends what a worker measured to the process that writes the report, or writes it."""

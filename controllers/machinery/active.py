@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
@@ -41,6 +42,7 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers, default_masker
 from tarsy.observe.metric_table import ACTIVE, OBJECTS
 from tarsy.observe.metrics import Metrics
+from tarsy.resources.v1alpha1 import EvalRun, EvalSuite
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.errors import StoreError
 
@@ -226,7 +228,16 @@ class ActiveController:
             seen=news.seen,
             gone=news.gone,
         )
+        await self._end_missing_evals()
         news.look_at_all()
+
+    async def _end_missing_evals(self) -> None:
+        """Ends evaluations whose objects were deleted while no controller watched; the cache was just listed."""
+        if self._store.evals is None:
+            return
+        keys = (key for kind in (EvalSuite.KIND, EvalRun.KIND) for key in self._cache.keys_of(kind))
+        living = [UUID(version.uid) for key in keys if (version := self._cache.version(key)) is not None]
+        await self._store.evals.end_missing(living, self._settings.namespaces)
 
     async def _sweep(self) -> None:
         for identity in await self._store.runs.expire_overdue(SWEEP_GRACE_SECONDS):

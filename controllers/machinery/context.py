@@ -19,9 +19,12 @@ from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.record.run import InvestigationRecord
+from tarsy.store.evals import Evals
 from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
+from tarsy.store.replays import Replays
+from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 
 RELIST_SECONDS = 300.0
@@ -56,6 +59,14 @@ class StorePorts:
     """Incidents and the texts of alerts that came over HTTP; None: AlertRoutes and incidentKeys are ignored."""
 
     publish_limits: PublishLimits | None = None
+    replays: Replays | None = None
+    """Records of tool calls; None: replays are not accepted."""
+
+    evals: Evals | None = None
+    """Cases and results of evaluations; None: EvalSuites and EvalRuns are ignored."""
+
+    revisions: Revisions | None = None
+    """Revisions of Chains; None: `spec.promotion` is ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Deletes Alerts and Investigations `ttlSecondsAfterFinished` after their end.
+"""Deletes Alerts, Investigations and EvalRuns `ttlSecondsAfterFinished` after their end.
 
 Decides: whether that is now. Writes: the deletion, with the resourceVersion of the object as precondition: an object
 whose time to live was raised a moment ago stays. The record is not touched; `tarsy.store.retention` deletes it.
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.resources.v1alpha1 import Alert, Investigation
+from tarsy.resources.v1alpha1 import Alert, EvalRun, Investigation
 
 
 async def expire(
-    client: KubeClient, cache: Cache, obj: Alert | Investigation, finished: datetime | None, now: datetime
+    client: KubeClient, cache: Cache, obj: Alert | Investigation | EvalRun, finished: datetime | None, now: datetime
 ) -> float | None:
     """Deletes a finished object when its time to live is over; else returns the seconds until then.
 

@@ -10,7 +10,7 @@ from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
 from tarsy.controllers.machinery.status import merge_patch, patch_status, set_alike
 from tarsy.kube.client import KubeClient
 from tarsy.resources.meta import Conditions, ConditionStatus
-from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
+from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, EvalRun, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
 
 _WORK: dict[str, tuple[tuple[ConditionType, ConditionStatus], ...]] = {
@@ -29,8 +29,14 @@ _WORK: dict[str, tuple[tuple[ConditionType, ConditionStatus], ...]] = {
         (ConditionType.FINISHED, "False"),
         (ConditionType.SUCCEEDED, "Unknown"),
     ),
+    EvalRun.KIND: ((ConditionType.COMPLETE, "False"), (ConditionType.PASSED, "Unknown")),
 }
-_PHASES = {Alert.KIND: "Rejected", Investigation.KIND: "Pending", ChatMessage.KIND: "Pending"}
+_PHASES = {
+    Alert.KIND: "Rejected",
+    Investigation.KIND: "Pending",
+    ChatMessage.KIND: "Pending",
+    EvalRun.KIND: "Pending",
+}
 
 
 async def mark_invalid(broken: UnreadableObject, client: KubeClient, cache: Cache) -> None:

@@ -4,15 +4,27 @@ Objects that were deleted come first: a run whose object is gone is stopped even
 Finished objects that rest are not parsed.
 """
 
-from tarsy.controllers import alert, alert_route, chat_message, configuration, investigation, mcp_server
+from uuid import UUID
+
+from tarsy.controllers import (
+    alert,
+    alert_route,
+    chat_message,
+    configuration,
+    eval_run,
+    eval_suite,
+    investigation,
+    mcp_server,
+)
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.invalid_objects import mark_invalid
 from tarsy.controllers.runs.rest import Rest
-from tarsy.resources.v1alpha1 import Alert, AlertRoute, ChatMessage, Investigation, MCPServer
+from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, ChatMessage, EvalRun, EvalSuite, Investigation, MCPServer
 
 _RUNS = (Investigation.KIND, ChatMessage.KIND)
+_EVALS = (EvalSuite.KIND, EvalRun.KIND)
 
 
 class Reconciler:
@@ -40,6 +52,10 @@ class Reconciler:
         for uid in self._informer.deleted(key):
             if key.kind in _RUNS:
                 await investigation.deleted(uid, key.namespace, context)
+            if key.kind == Chain.KIND and context.store.revisions is not None:
+                await context.store.revisions.forget(uid)
+            if key.kind in _EVALS and context.store.evals is not None:
+                await context.store.evals.deleted(UUID(uid))
             self._informer.ended(key, uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds
@@ -59,5 +75,11 @@ class Reconciler:
                 return await mcp_server.reconcile(obj, context)
             case AlertRoute() as obj if context.store.intake is not None:
                 return await alert_route.reconcile(obj, context.store.intake, context)
+            case EvalSuite() as obj:
+                evals = context.store.evals
+                return None if evals is None else await eval_suite.reconcile(obj, evals, context)
+            case EvalRun() as obj:
+                evals = context.store.evals
+                return None if evals is None else await eval_run.reconcile(obj, evals, context)
             case obj:
                 return await configuration.reconcile(obj, context)

@@ -107,12 +107,12 @@ class Notifications:
         self._metrics = metrics or Metrics()
 
     async def note(self, record: InvestigationRecord, investigation: Investigation) -> None:
-        """Queues the notifications of a run; safe to repeat.
+        """Queues the notifications of a run; safe to repeat. A replay has none.
 
         Raises:
             StoreError: Postgres is away or refused.
         """
-        if record.state is State.PENDING:
+        if record.state is State.PENDING or record.replay:
             return
         occasion: NoticeOccasion = "ended" if record.state.finished else "started"
         word = phase(record) if record.state.finished else "Started"

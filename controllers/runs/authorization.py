@@ -2,7 +2,8 @@
 
 Watches: nothing of its own. Decides: whether the author has the verb `use` on the Chain and on each MCPServer that the
 alert brought itself, each in its own namespace, and the verb `get` on what the operator reads because the author names
-it: ConfigMaps, Alerts, the timeline of an investigation that is asked about. Writes: nothing.
+it: ConfigMaps, Alerts, the timeline of an investigation that is asked about, the trace of one that is replayed. Writes:
+nothing.
 
 The Kubernetes API is asked each time, so a right that is given later counts at the next look; one that is taken away
 stops no run that was accepted. Where nobody stamps authors (no admission is installed) there is nobody to ask
@@ -70,6 +71,13 @@ def timeline_read(name: str, at: FieldPath) -> RequiredRead:
     return RequiredRead(what, "the timeline of Investigation", _field(at))
 
 
+def trace_read(name: str, at: FieldPath) -> RequiredRead:
+    """Returns the read of the trace of the Investigation that field `at` names."""
+    resource = KINDS["Investigation"].PLURAL
+    what = ResourceAttributes("get", _RECORD_GROUP, resource, subresource="trace", namespace=at.namespace, name=name)
+    return RequiredRead(what, "the trace of Investigation", _field(at))
+
+
 async def authorization_refusal(
     author: Author | None,
     used: Iterable[Key],
@@ -120,6 +128,8 @@ async def _unread(subject: Subject, read: RequiredRead, client: KubeClient) -> s
     about = read.what
     resource = f"{about.resource}.{about.group}" if about.group else about.resource
     role = "tarsy-investigator" if about.group else "view"
+    if about.subresource == "trace":
+        role = "tarsy-tracer"
     return (
         f"spec.author: {subject.username} may not read {read.kind} {about.namespace}/{about.name}, which "
         f"{read.field} names{doubt}; in namespace {about.namespace} grant them a role with the verb get on "

@@ -4,7 +4,8 @@ Decision: a text that an object names and that is not there keeps the run from b
 runbook by URL fails open, because nobody here controls its host.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
 
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.catalog import Catalog
@@ -12,7 +13,7 @@ from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import SecretKey
 from tarsy.plan.resolve import defaults_for
 from tarsy.plan.select import search_path
-from tarsy.resources.v1alpha1 import InvestigationDefaults
+from tarsy.resources.v1alpha1 import Chain, InvestigationDefaults
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import ConfigMapKeyRef, LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
@@ -20,7 +21,10 @@ from tarsy.runbook.sources import RunbookSource
 
 MAX_CONFIG_MAP_BYTES = 1_048_576
 MAX_RUNBOOK_BYTES = 262_144
+RUNBOOK_LABEL = "tarsy.dev/runbook"
+"""Label of a ConfigMap that replaces the runbook of a shared chain in its own namespace; any value."""
 
+RUNBOOK_KEY = "runbook.md"
 
 KeptText = Callable[[str, str], Awaitable[str | None]]
 """The text that the intake keeps for a namespace, by its SHA-256; None when it does not."""
@@ -72,42 +76,69 @@ async def alert_data(alert: AlertContent, at: FieldPath, client: KubeClient, kep
 
 
 async def local_runbook(
-    alert: AlertContent, at: FieldPath, catalog: Catalog, client: KubeClient, library_namespace: str
+    alert: AlertContent, at: FieldPath, chain: Chain, catalog: Catalog, client: KubeClient, library_namespace: str
 ) -> str:
     """Reads the alert's own runbook, inline or in a ConfigMap, else the default.
 
     Args:
         alert: the alert.
         at: the field that holds it.
+        chain: the chain of the run.
         catalog: holds the InvestigationDefaults.
         client: the Kubernetes API.
         library_namespace: whose defaults all namespaces use.
 
     Raises:
-        NotYet: it is not where the alert, or the defaults, say.
+        NotYet: it is not where the alert, the chain or the defaults say.
     """
     if alert.runbook is not None:
         return await _read(alert.runbook, at / "runbook", client)
-    return await default_runbook(at.namespace, catalog, client, library_namespace)
+    return await default_runbook(at.namespace, chain, catalog, client, library_namespace)
 
 
-async def default_runbook(namespace: str, catalog: Catalog, client: KubeClient, library_namespace: str) -> str:
-    """Reads the runbook of the namespace's defaults, else of the library's; empty when neither has one.
+async def default_runbook(
+    namespace: str, chain: Chain, catalog: Catalog, client: KubeClient, library_namespace: str
+) -> str:
+    """Reads the runbook for an alert without one; empty when there is none.
+
+    The namespace of the run goes before the library's. In each, the chain's runbook goes before that of the defaults.
+    In a namespace that is not the chain's, a labelled ConfigMap is the chain's runbook.
 
     Args:
         namespace: of the run.
+        chain: the chain of the run.
         catalog: holds the InvestigationDefaults.
         client: the Kubernetes API.
         library_namespace: whose defaults all namespaces use.
 
     Raises:
-        NotYet: it is not where the defaults say.
+        NotYet: it is not where the chain or the defaults say.
     """
     for space in search_path(namespace, library_namespace):
+        if chain.spec.runbook is not None:
+            if space == chain.metadata.namespace:
+                return await _read(chain.spec.runbook, FieldPath.of(chain) / "runbook", client)
+            if replaced := await _replacement(chain, space, client):
+                return replaced
         defaults = catalog.get(InvestigationDefaults, space, DEFAULTS_NAME)
         if defaults is not None and defaults.spec.runbook is not None:
             return await _read(defaults.spec.runbook, FieldPath.of(defaults) / "runbook", client)
     return ""
+
+
+async def _replacement(chain: Chain, namespace: str, client: KubeClient) -> str | None:
+    """Reads the labelled ConfigMap that replaces a chain's runbook; None without one, or where it may not be read."""
+    name = f"tarsy-runbook-{chain.metadata.name}"
+    try:
+        found = await client.find("ConfigMap", namespace, name)
+    except ApiError as error:
+        if error.reason != "Forbidden":
+            raise
+        return None
+    if found is None or RUNBOOK_LABEL not in ((found.get("metadata") or {}).get("labels") or {}):
+        return None
+    where = f"ConfigMap {namespace}/{name}: label {RUNBOOK_LABEL}: it replaces the runbook of {chain}, but"
+    return _text(found, RUNBOOK_KEY, where, MAX_RUNBOOK_BYTES)
 
 
 def namespace_sources(namespace: str, catalog: Catalog, library_namespace: str) -> Iterator[RunbookSource]:
@@ -142,11 +173,15 @@ async def _config_map(reference: ConfigMapKeyRef, at: FieldPath, limit: int, cli
         raise NotYet("ConfigMapForbidden", f"{where} may not be read by TARSy; grant it `get` on configmaps") from error
     if found is None:
         raise NotYet("ConfigMapMissing", f"{where} does not exist; create it")
-    text = (found.get("data") or {}).get(reference.key)
+    return _text(found, reference.key, where, limit)
+
+
+def _text(found: Mapping[str, Any], key: str, where: str, limit: int) -> str:
+    text = (found.get("data") or {}).get(key)
     if text is None:
-        raise NotYet("ConfigMapKeyMissing", f"{where} has no key {reference.key} under data; add it")
+        raise NotYet("ConfigMapKeyMissing", f"{where} has no key {key} under data; add it")
     if not text.strip():
-        raise NotYet("ConfigMapKeyEmpty", f"{where}: key {reference.key} is empty; fill it in")
+        raise NotYet("ConfigMapKeyEmpty", f"{where}: key {key} is empty; fill it in")
     if len(text.encode()) > limit:
-        raise NotYet("ConfigMapTooLarge", f"{where}: key {reference.key} has more than {limit} bytes; shorten it")
+        raise NotYet("ConfigMapTooLarge", f"{where}: key {key} has more than {limit} bytes; shorten it")
     return str(text)

@@ -22,6 +22,8 @@ from tarsy.resources.v1alpha1.investigation import (
     FindingSummary,
     LastError,
     RecordRef,
+    ReplaySummary,
+    RungSummary,
     StagePhase,
     StageSummary,
     UsageSummary,
@@ -79,6 +81,7 @@ def project(
         stages=tuple(_stage(stage) for stage in record.stages[-MAX_STAGES:]),
         usage=project_usage(record),
         finding=_finding(record),
+        replay=_replay(record),
         last_error=last_error(record),
         queued_at=record.accepted_at,
         started_at=record.started_at,
@@ -165,6 +168,18 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
         confidence=_CONFIDENCE[finding.confidence],
         claims=len(finding.claims) or None,
         supported_claims=finding.supported_claims if finding.claims else None,
+    )
+
+
+def _replay(record: InvestigationRecord) -> ReplaySummary | None:
+    report = record.outcome.replay if record.outcome else None
+    if report is None:
+        return None
+    return ReplaySummary(
+        coverage=f"{report.coverage:.2f}",
+        rungs=RungSummary.model_validate(report.rungs),
+        unused_calls=report.unused,
+        divergence=report.divergence.sentence if report.divergence else "",
     )
 
 

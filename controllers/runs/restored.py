@@ -14,7 +14,7 @@ from typing import TypeVar
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.kube.client import KubeClient
 from tarsy.resources.parse import parse_as
-from tarsy.resources.v1alpha1 import Alert, Investigation
+from tarsy.resources.v1alpha1 import Alert, EvalRun, Investigation
 
 ALERT_LABEL = "tarsy.dev/alert-uid"
 """Label of an Investigation that this operator created, with the uid of its Alert."""
@@ -22,7 +22,7 @@ ALERT_LABEL = "tarsy.dev/alert-uid"
 ACCEPTED_UID = "tarsy.dev/accepted-uid"
 """Annotation with the uid that the object had when it was accepted."""
 
-A = TypeVar("A", Alert, Investigation)
+A = TypeVar("A", Alert, Investigation, EvalRun)
 
 
 def needs_mark(investigation: Investigation) -> bool:
@@ -61,7 +61,7 @@ async def mark_accepted(client: KubeClient, cache: Cache, obj: A) -> A:
     Args:
         client: the Kubernetes API.
         cache: takes the patched object.
-        obj: the Alert or Investigation.
+        obj: the Alert, Investigation or EvalRun.
     """
     meta = obj.metadata
     body = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}

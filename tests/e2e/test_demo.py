@@ -220,6 +220,7 @@ async def test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing(
     assert dev.kubeconfig.startswith(str(dev.folder))
     assert "SCRIPTED model" in dev.output()
 
+    await has_every_object_of_the_library_ready(dev)
     await refuses_a_forged_author(dev)
     await prints_commands_that_work_as_they_are_copied(dev)
     await starts_again_the_operator_that_died(dev)
@@ -232,6 +233,17 @@ async def test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing(
     await until("all processes are gone", lambda: gone(family))
     assert dev.left() == []
     assert "Traceback" not in dev.output()
+
+
+async def has_every_object_of_the_library_ready(dev: Command) -> None:
+    async with await KubeClient.load(dev.kubeconfig) as client:
+
+        async def ready() -> bool:
+            kinds = ("Agent", "Chain", "MCPServer")
+            found = [obj for kind in kinds for obj in await client.list(kind, "tarsy-library")]
+            return len(found) > 20 and all(condition(obj, "Ready") == "True" for obj in found)
+
+        await until("every object of the library is Ready", ready)
 
 
 async def refuses_a_forged_author(dev: Command) -> None:

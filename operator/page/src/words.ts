@@ -38,6 +38,12 @@ export const CONFIDENCE: Record<Confidence, string> = {
   Inconclusive: "Inconclusive",
 };
 
+export const SUPPORT = {
+  supported: "Supported",
+  ungrounded: "Supported, not grounded: not in its quotes, the alert or the arguments of its calls",
+  unsupported: "Not supported",
+};
+
 export const EVENTS: Record<EventType, string> = {
   llm_thinking: "Thinking",
   llm_response: "Response",

@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
@@ -20,6 +21,7 @@ from tarsy.app.http import http_server
 from tarsy.app.lifecycle import ProcessReadiness, Shutdown, until_stopped
 from tarsy.app.process import connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
+from tarsy.app.settings.work_topics import ReconcileSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
@@ -47,6 +49,7 @@ from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.calls import Calls
+from tarsy.store.evals import Evals
 from tarsy.store.gauges import Gauges
 from tarsy.store.history_retention import HistoryRetention
 from tarsy.store.intake import Intake
@@ -55,7 +58,9 @@ from tarsy.store.object_history import ObjectHistory
 from tarsy.store.questions import Questions
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
+from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
+from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
 from tarsy.store.workloads import Workloads
@@ -190,9 +195,8 @@ def _controller(
     controlled, destinations = settings.controller, settings.outbound.destinations()
     instance = f"{socket.gethostname()}-{os.getpid()}"
     intake = Intake(pool, queue_limit=settings.intake.queue_limit)
-    purge = None
-    if controlled.retention_seconds is not None:
-        purge = partial(_purge, Retention(pool), intake, controlled.retention_seconds, controlled.namespaces)
+    evals = Evals(pool, metrics)
+    purge = partial(_purge, Retention(pool), intake, evals, controlled)
     lent_to = settings.outbound.workload_identity_namespaces
     provider_checks = ProviderChecks(partial(probe, lent_to=lent_to, destinations=destinations))
     return ActiveController(
@@ -203,6 +207,9 @@ def _controller(
             Questions(pool, notifier.notify, metrics),
             intake,
             ProviderSlots(pool, notifier.notify).publish,
+            Replays(pool),
+            evals,
+            Revisions(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,
@@ -261,9 +268,13 @@ def _server_checks(settings: OperatorSettings, client: KubeClient, secrets: Secr
     return ServerChecks(policy, default_masker().mask, interval=interval)
 
 
-async def _purge(
-    retention: Retention, intake: Intake, seconds: float, namespaces: tuple[str, ...]
-) -> Mapping[str, int]:
-    """Deletes the records and the received notifications that are older than the retention."""
-    await intake.purge(seconds)
-    return await retention.purge(seconds, namespaces)
+async def _purge(retention: Retention, intake: Intake, evals: Evals, settings: ReconcileSettings) -> Mapping[str, int]:
+    """Deletes the records, evaluations and received notifications that are older than their retention."""
+    deleted: Counter[str] = Counter()
+    if settings.retention_seconds is not None:
+        await intake.purge(settings.retention_seconds)
+        await evals.purge(settings.retention_seconds, settings.namespaces)
+        deleted.update(await retention.purge(settings.retention_seconds, settings.namespaces, replays=False))
+    if settings.replay_retention_seconds is not None:
+        deleted.update(await retention.purge(settings.replay_retention_seconds, settings.namespaces, replays=True))
+    return deleted

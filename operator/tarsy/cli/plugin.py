@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import evidence
+from tarsy.cli.commands import evals, evidence
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -22,8 +22,8 @@ def new_app() -> typer.Typer:
     return app
 
 
-def add_investigation_commands(app: typer.Typer) -> None:
-    """Adds the commands that need only the API to an app."""
+def add_investigation_commands(app: typer.Typer) -> typer.Typer:
+    """Adds the commands that need only the API to an app; returns the group `eval`, for further commands."""
     added = (
         commands.timeline,
         commands.chat,
@@ -43,6 +43,11 @@ def add_investigation_commands(app: typer.Typer) -> None:
     alerts.command()(commands.submit)
     alerts.callback()(_alerts)
     app.add_typer(alerts, name="alerts")
+    cases = typer.Typer(no_args_is_help=True, help="Export recorded investigations to replay them.")
+    cases.command(name="export")(evals.export_cassette)
+    cases.callback()(_evals)
+    app.add_typer(cases, name="eval")
+    return cases
 
 
 def main() -> None:
@@ -68,6 +73,10 @@ def run_app(app: typer.Typer) -> None:
 
 def _alerts() -> None:
     """Submit alerts."""
+
+
+def _evals() -> None:
+    """Export recorded investigations to replay them."""
 
 
 def _complete(app: typer.Typer, words: list[str]) -> None:

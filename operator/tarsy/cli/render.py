@@ -4,7 +4,7 @@ Text of models, tools and alerts is printed as rich `Text`, which interprets not
 characters stripped when it was written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -185,7 +185,7 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
     """Renders a finding: its summary, each claim with its citations, and the notes."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
-        mark, style = ("supported", "green") if claim.supported else ("unsupported", "yellow")
+        mark, style = support_mark(claim.supported, claim.ungrounded)
         yield Hanging(Text.assemble("  - ", (mark, style), f": {claim.text}"), 4)
         for citation in claim.citations:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
@@ -196,6 +196,15 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
             yield Hanging(text, 8)
     for note in finding.notes:
         yield Text(f"  {note}", style="yellow")
+
+
+def support_mark(supported: bool, ungrounded: Sequence[str]) -> tuple[str, str]:
+    """Returns the words for the support of a claim, and their style."""
+    if not supported:
+        return "not supported", "bold yellow"
+    if ungrounded:
+        return f"supported, not grounded: {', '.join(plain(name) for name in ungrounded)}", "yellow"
+    return "supported", "green"
 
 
 def _recorded(event: EventView) -> TimelineEvent:

@@ -15,6 +15,7 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
+from tarsy.cli.render import support_mark
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -54,6 +55,7 @@ class Reason(View):
 
     text: str
     supported: bool
+    ungrounded: tuple[str, ...]
     citations: tuple[Grounds, ...]
 
 
@@ -125,6 +127,7 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
             Reason(
                 text=claim.text,
                 supported=claim.supported,
+                ungrounded=claim.ungrounded,
                 citations=tuple(_grounds(c, calls.get(c.interaction)) for c in claim.citations),
             )
             for claim in finding.claims
@@ -145,7 +148,7 @@ def render_finding(explain_run: Why) -> RenderableType:
     if not explain_run.structured:
         blocks.append(Text("The model did not give its finding in the form asked for: there is nothing to check."))
     for number, claim in enumerate(explain_run.claims, 1):
-        mark, style = ("supported", "green") if claim.supported else ("not supported", "bold yellow")
+        mark, style = support_mark(claim.supported, claim.ungrounded)
         blocks += [Text(), Text.assemble(f"{number}. ", (mark, style), f": {plain(claim.text)}")]
         if not claim.citations:
             blocks.append(Indented(Text("it cites nothing", style="yellow"), 3))

@@ -11,6 +11,7 @@ what is on record by then are left out.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
@@ -33,6 +34,7 @@ from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.ids import call_ref, event_id, execution_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolOutcome
+from tarsy.record.replay import KnownChanges, replay_metadata
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -121,6 +123,8 @@ class _Reading:
     async def conclude(self) -> tuple[str, list[Message]]:
         """Makes the calls, and returns the conclusion of the stage with the messages for later agents."""
         run = self._run
+        if self._world.known_changes is not None:
+            return await self._from_record(self._world.known_changes(self._arguments))
         if run.plan.account is None:
             sentence = f"Nothing was read: stage {run.name} names no ServiceAccount (changes.serviceAccountName)."
             return _conclusion(Finding(summary=sentence)), []
@@ -140,7 +144,22 @@ class _Reading:
         shown = shown_sections(found.triage, found.changes, evidence_text(empty) or "")
         for source, section, short in zip(_CALLS, (found.triage, found.changes), shown, strict=True):
             await self._end(source, ToolOutcome(section.text), short, elapsed)
-        return _conclusion(await self._finding(found)), self._messages
+        statements = [(one.text, one.source, one.quote) for one in found.statements]
+        return _conclusion(await self._finding(found.summary, found.confidence, statements)), self._messages
+
+    async def _from_record(self, known: KnownChanges) -> tuple[str, list[Message]]:
+        """Answers the calls of a replay with what is recorded."""
+        if not known.answers:
+            return _conclusion(Finding(summary=shorten_text(known.summary))), []
+        for source in _CALLS:
+            await self._begin(source)
+        for source in _CALLS:
+            answer = known.answers[source.value]
+            outcome = ToolOutcome(answer.result, is_error=answer.is_error, replayed=answer.source)
+            await self._end(source, outcome, answer.shown, 0)
+        statements = [(claim.text, Source(claim.tool), claim.quote) for claim in known.claims]
+        confidence = Confidence(known.confidence)
+        return _conclusion(await self._finding(shorten_text(known.summary), confidence, statements)), self._messages
 
     @property
     def _messages(self) -> list[Message]:
@@ -206,6 +225,7 @@ class _Reading:
                 is_error=outcome.is_error,
                 duration_ms=elapsed_ms,
                 loop=self._loop,
+                replayed=outcome.replayed,
             ),
             [self._event(source, outcome, EventStatus.COMPLETED)],
         )
@@ -216,14 +236,22 @@ class _Reading:
         name = f"{SERVER}.{source.value}"
         return Message(Role.TOOL, tool_text(_ref(self._execution, source), name, outcome), tool_name=name)
 
-    async def _finding(self, found: Briefing) -> Finding:
-        """The finding of what is known, without what is not in the results on record."""
+    async def _finding(
+        self, summary: str, confidence: Confidence, statements: Sequence[tuple[str, Source, str]]
+    ) -> Finding:
+        """The finding of what is known, without what is not in the results on record.
+
+        Args:
+            summary: one or two sentences.
+            confidence: of the rules.
+            statements: text, tool and quote of each.
+        """
         refs = {source: _ref(self._execution, source) for source in _CALLS}
         claims = tuple(
-            Claim(text=one.text, citations=(Citation(call_id=refs[one.source], quote=one.quote),))
-            for one in found.statements
+            Claim(text=text, citations=(Citation(call_id=refs[source], quote=quote),))
+            for text, source, quote in statements
         )
-        finding = Finding(summary=shorten_text(found.summary), confidence=found.confidence, claims=claims)
+        finding = Finding(summary=shorten_text(summary), confidence=confidence, claims=claims)
         evidence = await self._world.recorder.evidence(refs.values())
         checked = check_citations(finding, evidence)
         return checked.model_copy(update={"claims": tuple(claim for claim in checked.claims if claim.supported)})
@@ -246,6 +274,7 @@ class _Reading:
                 "call_id": _ref(self._execution, source),
                 "place": [_BEFORE_MESSAGES, _CALLS.index(source)],
                 "is_error": outcome.is_error,
+                **replay_metadata(outcome.replayed),
             },
             stage=self._run.id,
             execution=self._execution,

@@ -46,7 +46,7 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
     """
     plan = investigation.plan
     history = await world.recorder.history()
-    world = restore_limits(investigation.id, plan, history, world)
+    world = replace(restore_limits(investigation.id, plan, history, world), alert=investigation.alert_data)
     conclusions: list[StageConclusion] = []
     evidence: list[StageConclusion] = []  # those of them that no model concluded
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
@@ -89,10 +89,10 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
         return RunOutcome(
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
         )
-    finding, analysis = await checked_finding(analysis, world)
+    finding, analysis = await checked_finding(analysis, world, computed=_is_computed(conclusions, evidence))
     if world.concluding and not finding.structured and (known_before := _last(evidence)):
         # The model was cut off before it concluded: what is known without it stands beside its last words.
-        finding, told = await checked_finding(known_before, world)
+        finding, told = await checked_finding(known_before, world, computed=True)
         analysis = f"{analysis}\n\n{told}"
     if world.meter.tool_calls == 0 and _has_tools(plan):
         finding = without_evidence(finding)
@@ -123,7 +123,7 @@ async def _settled(
     conclusions: list[StageConclusion], evidence: list[StageConclusion], plan: Plan, world: RunContext
 ) -> RunOutcome:
     """Ends a run whose fault is certain by rules, with what they found: no model is asked any more."""
-    finding, analysis = await checked_finding(evidence[-1].text, world)
+    finding, analysis = await checked_finding(evidence[-1].text, world, computed=True)
     asked = NO_MODEL if len(conclusions) == len(evidence) else NO_FURTHER_MODEL
     summary = f"{finding.summary} {asked}" if plan.executive_summary is not None else None
     return RunOutcome(
@@ -140,8 +140,14 @@ async def _failed(
     """Ends a run whose stage failed; where there is evidence, with the finding of its last conclusion."""
     finding, analysis = None, _last(conclusions)
     if evidence and analysis:
-        finding, analysis = await checked_finding(analysis, world)
+        computed = _is_computed(conclusions, evidence)
+        finding, analysis = await checked_finding(analysis, world, computed=computed)
     return RunOutcome(state=result.state, failure=result.failure, final_analysis=analysis, finding=finding)
+
+
+def _is_computed(conclusions: list[StageConclusion], evidence: list[StageConclusion]) -> bool:
+    """Whether no model concluded after the last evidence, so that rules wrote the last conclusion."""
+    return bool(evidence) and conclusions[-1] is evidence[-1]
 
 
 def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext) -> RunContext:

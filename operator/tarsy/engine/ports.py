@@ -18,7 +18,7 @@ from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
@@ -67,12 +67,14 @@ class Recorder(Protocol):
         """Boundary (c)."""
         ...
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+    async def tool_call_answered(
+        self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
+    ) -> None:
         """Writes the result of a call that stays open until a summary of it is made.
 
         Args:
             call: id of the tool call.
-            result: in full, without secrets.
+            answer: in full, without secrets.
             duration_ms: of the call.
             events: of this step.
         """
@@ -105,11 +107,14 @@ class Recorder(Protocol):
         """
         ...
 
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
         """Pins the tools of servers that the run opens for the first time; returns all pinned digests.
 
         Args:
             found: digests of tools, by server.
+            offered: what an agent is offered, which is recorded with it.
         """
         ...
 

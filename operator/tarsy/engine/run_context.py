@@ -1,6 +1,6 @@
 """Holds the context of one run: its ports, and the state that its agents share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +12,7 @@ from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef
+from tarsy.record.replay import KnownChanges
 
 
 class NoFollowers:
@@ -52,7 +53,9 @@ class RunContext:
     `mask` removes secrets from the output of its models before it is recorded; `live` receives that output as it
     streams. `silent` are the providers that gave no conclusion when the run was asked to conclude: they are not asked
     again. `windows` are the context windows that providers reported when they refused a conversation as too long: an
-    agent that begins starts from them. `objects` reads the cluster for stages of kind Changes.
+    agent that begins starts from them. `objects` reads the cluster for stages of kind Changes; in a replay,
+    `known_changes` answers them from the record instead, given the arguments of their calls. `alert` is the text of the
+    alert, whose names and numbers claims may use.
     """
 
     recorder: Recorder
@@ -66,6 +69,8 @@ class RunContext:
     silent: set[ObjectRef] = field(default_factory=set)
     windows: dict[ObjectRef, int] = field(default_factory=dict)
     objects: ObjectReader = field(default_factory=NoObjects)
+    known_changes: Callable[[str], KnownChanges] | None = None
+    alert: str = ""
 
     @property
     def concluding(self) -> bool:

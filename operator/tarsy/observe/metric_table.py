@@ -129,7 +129,11 @@ CHANGE_TYPE = Label(
     ("Rollout", "Scale", "Config", "Network", "Quota", "Node", "Storage", "Restart", "GitOps", "Delete"),
 )
 WATCH_STATE = Label("state", ("Watching", "Forbidden", "NotServed", "Unavailable"))
-CONFIGURATION = Label("kind", ("Agent", "AlertRoute", "Chain", "InvestigationDefaults", "LLMProvider", "MCPServer"))
+CONFIGURATION = Label(
+    "kind", ("Agent", "AlertRoute", "Chain", "EvalSuite", "InvestigationDefaults", "LLMProvider", "MCPServer")
+)
+EVAL_OUTCOME = Label("outcome", ("Passed", "Failed", "Inconclusive"))
+EVAL_VERDICT = Label("verdict", ("Passed", "Regressed", "Insufficient", "Cancelled"))
 CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
 
@@ -225,6 +229,9 @@ HISTORY_EVICTED = _counter(
 HISTORY_WATCHES = _asked(
     "history_watches", "Kinds in namespaces with a history, by the state of their watch.", WATCH_STATE
 )
+
+EVAL_SAMPLES = _counter("eval_samples", "Samples of EvalRuns that have ended.", EVAL_OUTCOME)
+EVAL_RUNS = _counter("eval_runs", "EvalRuns that have ended, by verdict.", EVAL_VERDICT)
 
 RECORD_UP = Metric(
     "tarsy_record_up",

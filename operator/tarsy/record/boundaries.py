@@ -4,13 +4,14 @@ Decision: a boundary is all that one fenced transaction writes, including the st
 attempt can resume from any of them. `tarsy.record.run` has the types that a resumed attempt reads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from tarsy.record.messages import Access, Message, ToolCall, ToolDefinition
+from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure, LoopState, ModelCallKind
 from tarsy.record.usage import Usage
 
@@ -106,3 +107,13 @@ class ToolCallResult:
     duration_ms: int
     loop: LoopState
     interrupted: bool = False
+    replayed: ReplayedFrom | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTools:
+    """The tools that an agent is offered, and the instructions that their servers give for their use, by server."""
+
+    execution: UUID
+    tools: Sequence[ToolDefinition] = ()
+    instructions: Mapping[str, str] = field(default_factory=dict)

@@ -25,13 +25,19 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it."""
+    """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
+
+    `arguments` are those of the call, as they are on record. `simulated`: a model made the result up in a replay, so it
+    supports nothing.
+    """
 
     interaction: UUID
     stage: str
     agent: str
     tool: str
     result: str
+    arguments: str = ""
+    simulated: bool = False
 
 
 class Citation(BaseModel):
@@ -54,13 +60,23 @@ class Citation(BaseModel):
 
 
 class Claim(BaseModel):
-    """One statement of a finding and its citations; `supported` when at least one citation is supported."""
+    """One statement of a finding and its citations; `supported` when at least one citation is supported.
+
+    `ungrounded` are names and numbers of a supported claim that occur in none of its supported quotes, in the alert, or
+    in the arguments of the cited calls. Such a claim does not raise confidence.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     text: str
     citations: tuple[Citation, ...] = ()
     supported: bool = False
+    ungrounded: tuple[str, ...] = ()
+
+    @property
+    def grounded(self) -> bool:
+        """Whether the claim is supported, and names nothing that its evidence does not."""
+        return self.supported and not self.ungrounded
 
 
 class Finding(BaseModel):

@@ -53,6 +53,7 @@ class InvestigationListItem:
     failure: Failure | None
     author: str | None
     object_deleted_at: datetime | None
+    replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tarsy.record.replay import ReplayedFrom
+
 
 class Role(StrEnum):
     """Author of a message."""
@@ -71,7 +73,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """Answer of a tool as the model receives it; an error is an answer too."""
+    """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay."""
 
     content: str
     is_error: bool = False
+    replayed: ReplayedFrom | None = None

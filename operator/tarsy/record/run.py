@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.messages import Message
+from tarsy.record.replay import ReplayReport
 from tarsy.record.usage import Usage
 
 
@@ -222,7 +223,7 @@ class RunOutcome:
     """Outcome of an investigation.
 
     `state` is terminal. `executive_summary_error` does not fail the run. A run that is `cut` was ended from outside:
-    the timeline gets an event with the reason.
+    the timeline gets an event with the reason. `replay` is the report of a replay.
     """
 
     state: State
@@ -232,6 +233,7 @@ class RunOutcome:
     executive_summary_error: str | None = None
     failure: Failure | None = None
     cut: bool = False
+    replay: ReplayReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,3 +305,4 @@ class InvestigationRecord:
     provider_changes: tuple[ProviderChange, ...] = ()
     parent: UUID | None = None
     published_digest: bytes | None = None
+    replay: bool = False

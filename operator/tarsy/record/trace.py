@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.record.messages import Access, ToolCall, ToolDefinition
+from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.usage import Usage
 
@@ -128,6 +129,7 @@ class ToolCallTrace(CallTrace):
     refused: str | None
     access: Access
     ref: str
+    replayed: ReplayedFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)

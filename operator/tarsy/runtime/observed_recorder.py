@@ -12,8 +12,9 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from tarsy.engine.ports import Recorder
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
+from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -142,16 +143,18 @@ class _ObservedRecorder:
         for observer in self._observers:
             observer.tool_call_began(call)
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+    async def tool_call_answered(
+        self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
+    ) -> None:
         """Writes the result of a call that stays open until its summary is made, then reports it to the observers.
 
         Args:
             call: id of the tool call.
-            result: in full, without secrets.
+            answer: in full, without secrets.
             duration_ms: duration of the call in milliseconds.
             events: timeline events of this step.
         """
-        await self._written(self._recorder.tool_call_answered(call, result, duration_ms, events))
+        await self._written(self._recorder.tool_call_answered(call, answer, duration_ms, events))
         for observer in self._observers:
             observer.tool_call_answered(call)
 
@@ -160,8 +163,10 @@ class _ObservedRecorder:
         for observer in self._observers:
             observer.tool_call_ended(result)
 
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-        pins = await self._written(self._recorder.pin_tools(found))
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
+        pins = await self._written(self._recorder.pin_tools(found, offered))
         for observer in self._observers:
             observer.tools_found(found)
         return pins

@@ -12,6 +12,7 @@
 """
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ import asyncpg
 
 from tarsy.engine.chat import ChatRun, answer_question
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import Live, Models, Toolboxes
+from tarsy.engine.ports import Live, Models, Recorder, Toolboxes
 from tarsy.engine.run_context import NoFollowers, NoObjects, RunContext
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
@@ -36,6 +37,7 @@ from tarsy.runtime.masked_stream import MaskedStream
 from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.observed_recorder import observed
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels, SharedModels
+from tarsy.runtime.replay import BoundReplay, ReplayUnreadable, bind_replay
 from tarsy.runtime.run_control import RunControl
 from tarsy.runtime.run_metrics import RunMeter
 from tarsy.runtime.service_account_tokens import ActingToolboxes
@@ -44,6 +46,7 @@ from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.questions import Questions
+from tarsy.store.replays import Replays
 from tarsy.store.runs import Runs
 from tarsy.store.wakeups import NotifyFunction
 from tarsy.store.writer import RunWriter
@@ -141,6 +144,8 @@ class Runner:
         try:
             async with asyncio.timeout(deadline - self._clock()) as limit:
                 return await self._investigate(claimed, control, deadline, trace, meter)
+        except ReplayUnreadable as error:
+            return RunOutcome(state=State.FAILED, failure=Failure("ReplayUnreadable", str(error)), cut=True)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -164,12 +169,24 @@ class Runner:
             models = RunModels(self._models, self._rate_limiters.of(claimed.id, claimed.attempt, remaining))
         toolboxes = self._of_run(claimed)
         masking = self._masking(claimed.plan)
+        replay = await self._replay(claimed, toolboxes)
         with self._live(claimed.id, masking) as live:
-            recorder = observed(writer, (DrainingObserver(control), meter, TracingObserver(claimed.plan, trace)))
+            steps: Recorder = writer if replay is None else replay.recorder(writer)
+            recorder = observed(steps, (DrainingObserver(control), meter, TracingObserver(claimed.plan, trace)))
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
             objects = NoObjects() if self._cluster is None else self._cluster.of_run(claimed.id, claimed.namespace)
             world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live, objects=objects)
-            return await self._in_world(claimed, world, writer)
+            if replay is None:
+                return await self._in_world(claimed, world, writer)
+            world = dataclasses.replace(world, toolboxes=replay.toolboxes, known_changes=replay.known_changes)
+            return await replay.concluded(await self._in_world(claimed, world, writer))
+
+    async def _replay(self, claimed: ClaimedRun, toolboxes: Toolboxes) -> BoundReplay | None:
+        """Binds a replay to its record; None for any other run."""
+        plan = claimed.plan.replay
+        if plan is None:
+            return None
+        return await bind_replay(claimed, plan, Replays(self._pool), toolboxes, self._maskers)
 
     def _of_run(self, claimed: ClaimedRun) -> RunToolboxes:
         if isinstance(self._toolboxes, ActingToolboxes):

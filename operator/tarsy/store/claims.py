@@ -70,7 +70,7 @@ class Candidate:
     """A run that waits for a worker.
 
     `leased`: it still has the lease of a dead worker. `served_at` is the last claim of a run of its namespace; None:
-    none within a day.
+    none within a day. A `replay` waits until nothing else does.
     """
 
     id: UUID
@@ -83,6 +83,7 @@ class Candidate:
     chain_limit: int | None
     leased: bool = False
     served_at: datetime | None = None
+    replay: bool = False
 
 
 _Running = Mapping[tuple[str, str, str], int]
@@ -105,7 +106,8 @@ def choose_runs(
 
     Fairness between namespaces comes first: the namespace with the fewest runs is next, of equals the one that was
     served longest ago. Within a namespace priority decides, then age. Without the second rule a namespace with short
-    urgent runs would take back every slot that it has just released.
+    urgent runs would take back every slot that it has just released. Replays come after all other runs of all
+    namespaces: nobody is woken by them.
 
     Args:
         candidates: waiting runs.
@@ -139,7 +141,7 @@ def choose_runs(
         heads = [head for line in lines.values() if (head := next(filter(fits, line), None)) is not None]
         if not heads:
             break
-        best = min(heads, key=lambda c: (namespaces[c.namespace], served[c.namespace], *_place(c)))
+        best = min(heads, key=lambda c: (c.replay, namespaces[c.namespace], served[c.namespace], *_place(c)))
         lines[best.namespace, best.chain_namespace, best.chain].remove(best)
         chosen.append(best)
         namespaces[best.namespace] += 1
@@ -148,8 +150,8 @@ def choose_runs(
     return chosen
 
 
-def _place(candidate: Candidate) -> tuple[int, datetime, UUID]:
-    return -candidate.priority, candidate.accepted_at, candidate.id
+def _place(candidate: Candidate) -> tuple[bool, int, datetime, UUID]:
+    return candidate.replay, -candidate.priority, candidate.accepted_at, candidate.id
 
 
 class Claims:

@@ -42,6 +42,7 @@ async def close_run(connection: asyncpg.Connection, statement: Statement, run: U
             failure_reason=None if failure is None else failure.reason,
             failure_message=None if failure is None else clean(failure.message),
             event=event_id(run, "end") if outcome.cut else None,
+            replay_report=None if outcome.replay is None else outcome.replay.model_dump(mode="json"),
         )
     )
     return closed is not None

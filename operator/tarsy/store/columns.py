@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from tarsy.record.messages import Message, ToolDefinition
+from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event
@@ -54,3 +55,11 @@ def tool_set(tools: Sequence[ToolDefinition]) -> tuple[list[dict[str, Any]], str
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in tools
     ]
     return definitions, hashlib.sha256(orjson.dumps(definitions, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def replay_columns(source: ReplayedFrom | None) -> dict[str, str | int | None]:
+    """Returns the columns that tell how a replay found the answer to a call."""
+    return {
+        "rung": None if source is None else source.rung.value,
+        "cassette_line": None if source is None else source.line,
+    }

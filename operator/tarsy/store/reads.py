@@ -109,15 +109,20 @@ class Reads:
         (row,) = await self._fetch("queue_depth", "queue")
         return QueueDepth(**row)
 
-    async def usage(self, seconds: float, by: UsageBy, namespace_uids: Sequence[str] | None = None) -> list[UsageSum]:
+    async def usage(
+        self, seconds: float, by: UsageBy, namespace_uids: Sequence[str] | None = None, *, replays: bool = False
+    ) -> list[UsageSum]:
         """Returns sums of the usage of recent model calls, the most expensive first; days are those of UTC.
 
         Args:
             seconds: back from now.
             by: dimension of the sums.
             namespace_uids: only these namespaces; None: all.
+            replays: whether calls of replays count.
         """
-        found = await self._fetch("usage", "the usage of models", seconds=seconds, by=by, namespace_uids=namespace_uids)
+        found = await self._fetch(
+            "usage", "the usage of models", seconds=seconds, by=by, namespace_uids=namespace_uids, replays=replays
+        )
         return [UsageSum(**row) for row in found]
 
     async def unfinished(self) -> set[UUID]:

@@ -42,26 +42,33 @@ class Retention:
         self._pool = pool
         self._sql = load("retention")
 
-    async def survey(self, seconds: float, namespaces: Sequence[str] = ()) -> list[OldRecords]:
+    async def survey(
+        self, seconds: float, namespaces: Sequence[str] = (), *, replays: bool | None = None
+    ) -> list[OldRecords]:
         """Returns the records that `purge` with the same arguments would delete, by namespace."""
 
         async def look(connection: asyncpg.Connection) -> list[OldRecords]:
-            rows = await connection.fetch(*self._sql["survey"](seconds=seconds, namespaces=list(namespaces)))
+            rows = await connection.fetch(
+                *self._sql["survey"](seconds=seconds, namespaces=list(namespaces), replays=replays)
+            )
             return [OldRecords(**row) for row in rows]
 
         return await call(self._pool, "look for old records", look)
 
-    async def purge(self, seconds: float, namespaces: Sequence[str] = ()) -> Mapping[str, int]:
+    async def purge(
+        self, seconds: float, namespaces: Sequence[str] = (), *, replays: bool | None = None
+    ) -> Mapping[str, int]:
         """Deletes all old records, and returns their number by namespace.
 
         Args:
             seconds: time for which a record is kept after its run ended.
             namespaces: only these; empty: all.
+            replays: only replays, or none of them; None: both.
         """
         deleted: Counter[str] = Counter()
         while True:
             began = time.monotonic()
-            batch = await self.purge_some(seconds, namespaces)
+            batch = await self.purge_some(seconds, namespaces, replays=replays)
             if not batch:
                 return deleted
             deleted.update(batch)
@@ -72,6 +79,7 @@ class Retention:
         seconds: float,
         namespaces: Sequence[str] = (),
         *,
+        replays: bool | None = None,
         runs: int = RUNS_AT_ONCE,
         rows: int = ROWS_AT_ONCE,
     ) -> Mapping[str, int]:
@@ -80,6 +88,7 @@ class Retention:
         Args:
             seconds: as for `purge`.
             namespaces: as for `purge`.
+            replays: as for `purge`.
             runs: maximum investigations.
             rows: approximate maximum rows, but at least one investigation is deleted.
         """
@@ -88,7 +97,9 @@ class Retention:
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=PURGE_LOCK))
                 chosen = await connection.fetch(
-                    *self._sql["choose"](seconds=seconds, namespaces=list(namespaces), runs=runs, rows=rows)
+                    *self._sql["choose"](
+                        seconds=seconds, namespaces=list(namespaces), replays=replays, runs=runs, rows=rows
+                    )
                 )
                 if not chosen:
                     return Counter()

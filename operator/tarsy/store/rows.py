@@ -8,6 +8,7 @@ import asyncpg
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.replay import ReplayReport
 from tarsy.record.run import (
     ALERT_DATA,
     DesiredState,
@@ -189,6 +190,7 @@ def investigation(
         provider_changes=tuple(changes),
         parent=row["parent"],
         published_digest=row["published_digest"],
+        replay=row["replay"],
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),
@@ -205,4 +207,5 @@ def _outcome(row: asyncpg.Record, state: State) -> RunOutcome:
         executive_summary=row["executive_summary"],
         executive_summary_error=row["executive_summary_error"],
         failure=failure_of_row(row),
+        replay=None if row["replay_report"] is None else ReplayReport.model_validate(row["replay_report"]),
     )

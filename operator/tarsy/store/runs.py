@@ -25,6 +25,9 @@ from tarsy.store.queries import load
 from tarsy.store.text import clean_or_none
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
+REPLAY_VERSION = 21
+"""The migration with replays, whose plans older code cannot read."""
+
 _BEFORE_START = {
     DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it had started: there was nothing yet."),
     DesiredState.CANCELLED: Failure("CancelledBeforeStart", "Cancelled before it had started."),
@@ -46,7 +49,10 @@ _OVERDUE = RunOutcome(
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """An investigation to accept. `id` is the uid of its object; alert data and runbook are masked."""
+    """An investigation to accept. `id` is the uid of its object; alert data and runbook are masked.
+
+    `cassette` is the record that a replay answers from.
+    """
 
     id: UUID
     namespace: str
@@ -57,6 +63,7 @@ class NewRun:
     runbook: str | None = None
     author: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
+    cassette: bytes | None = None
 
     @property
     def stages_planned(self) -> int:
@@ -103,7 +110,8 @@ class Runs:
             alert_data=clean(run.alert_data),
             runbook=clean_or_none(run.runbook),
             plan=plan.dump().decode(),
-            reader=self._version,
+            reader=self._version if run.cassette is None else max(self._version, REPLAY_VERSION),
+            cassette=run.cassette,
         )
 
         async def insert(connection: asyncpg.Connection) -> bool:

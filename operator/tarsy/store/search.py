@@ -37,7 +37,7 @@ class Filters:
 
     `namespaces` are uids by name. `since` is inclusive, `until` exclusive. `words` must all occur in name, alert,
     finding or summary, each as a word or the beginning of one. `text` is searched literally, in the timeline too,
-    ignoring the case of ASCII letters.
+    ignoring the case of ASCII letters. Replays are left out unless `replays` is set.
     """
 
     namespaces: Mapping[str, str] | None = None
@@ -51,6 +51,7 @@ class Filters:
     words: str | None = None
     text: str | None = None
     ids: Sequence[UUID] | None = None
+    replays: bool = False
 
 
 class Search:
@@ -101,7 +102,7 @@ class Search:
         return {row["id"] for row in await self._fetch(holding(ids=ids, pattern=pattern(text)))}
 
     def _page(self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None) -> tuple[Any, ...]:
-        blocks: dict[str, dict[str, Any]] = {}
+        blocks: dict[str, dict[str, Any]] = {} if filters.replays else {"no_replays": {}}
         if filters.ids is not None:
             blocks["of_ids"] = {"ids": list(filters.ids)}
         if filters.namespaces is not None and len(filters.namespaces) == 1:
@@ -226,4 +227,5 @@ def _listed(row: asyncpg.Record) -> InvestigationListItem:
         failure=rows.failure_of_row(row),
         author=row["author"],
         object_deleted_at=row["object_deleted_at"],
+        replay=row["replay"],
     )

@@ -211,6 +211,7 @@ def tool_call_finished(result: ToolCallResult, events: Sequence[Event]) -> Step:
         "ended_tool_name": clean_or_none(result.message.tool_name),
         "ended_loop": result.loop.model_dump(mode="json"),
         "ended_role": result.message.role.value,
+        **{f"ended_{name}": value for name, value in columns.replay_columns(result.replayed).items()},
     }
     what = f"write the result of tool call {result.id}"
     return Step("tool_call_finished", what, values, events, result.execution)

@@ -7,6 +7,7 @@ import asyncpg
 
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Access
+from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.trace import AgentDetail, CallOwner, ModelCallTrace, QuestionTrace, StageDetail, ToolCallTrace
 from tarsy.record.usage import Usage
@@ -126,6 +127,7 @@ def tool_call_trace(row: asyncpg.Record) -> ToolCallTrace:
         refused=row["refused"],
         access=Access(row["access"]),
         ref=call_ref(row["idempotency_key"]),
+        replayed=None if row["rung"] is None else ReplayedFrom(Rung(row["rung"]), row["cassette_line"]),
     )
 
 

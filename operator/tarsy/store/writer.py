@@ -18,10 +18,10 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
-from tarsy.record.messages import ToolDefinition
+from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -126,16 +126,23 @@ class RunWriter:
         """Writes boundary (c): a tool call begins."""
         await self._steps.write(steps.tool_call_started(call, events))
 
-    async def tool_call_answered(self, call: UUID, result: str, duration_ms: int, events: Sequence[Event] = ()) -> None:
+    async def tool_call_answered(
+        self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
+    ) -> None:
         """Writes the full result of a tool call that stays open until its summary is made.
 
         Args:
             call: id of the tool call.
-            result: as the tool returned it.
+            answer: as the tool returned it.
             duration_ms: of the tool call, in milliseconds.
             events: written in the same transaction.
         """
-        values = {"id": call, "duration_ms": duration_ms, "result": clean(result)}
+        values = {
+            "id": call,
+            "duration_ms": duration_ms,
+            "result": clean(answer.content),
+            **columns.replay_columns(answer.replayed),
+        }
         what = f"write the answer of tool call {call}"
         await self._steps.write(Step("tool_call_answered", what, values, events, _execution(events)))
 
@@ -167,14 +174,34 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"]) for row in found
+            row["cited"]: Evidence(
+                row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"], row["simulated"]
+            )
+            for row in found
         }
 
-    async def pin_tools(self, found: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
-        """Returns the tool digests that the run saw first of each server; stores `found` of servers new to it."""
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
+        """Returns the tool digests that the run saw first of each server; stores `found` of servers new to it.
+
+        Args:
+            found: digests of tools, by server.
+            offered: what an agent is offered.
+        """
         servers = sorted(found)
-        tools = [dict(found[server]) for server in servers]
-        row = await self._write(Step("pin_tools", "pin tool definitions", {"servers": servers, "tools": tools}), None)
+        tool_set, definitions = self._tool_set(offered.tools)
+        values = {
+            "servers": servers,
+            "pins": [dict(found[server]) for server in servers],
+            "execution": offered.execution,
+            "instructions": {name: clean(text) for name, text in offered.instructions.items()} or None,
+            "tool_set": tool_set,
+            "tools": definitions,
+        }
+        row = await self._write(Step("pin_tools", "pin tool definitions", values), None)
+        if tool_set is not None:
+            self._tool_sets.add(tool_set)
         pins: Mapping[str, Mapping[str, str]] = row["pins"] or {}
         return pins
 

@@ -19,6 +19,7 @@ import yaml
 import goldens
 from e2e.scenarios.normal import Normal, constant
 from e2e.scenarios.record import Execution, ModelCall, Run
+from tarsy.engine.prompts.calendar import calendar
 from tarsy.record.messages import Message
 from tarsy.record.timeline import EventType, TimelineEvent
 
@@ -47,6 +48,20 @@ def check_layers(folder: Path, run: Run, request: pytest.FixtureRequest) -> None
         assert set(texts) == there, f"{folder.name}: missing {set(texts) - there}, left over {there - set(texts)}"
     for path, text in texts.items():
         goldens.check(folder / path, text, request)
+
+
+def spoken(run: Run, source: Run | None = None) -> dict[str, str]:
+    """What models were sent and said, all tool calls, and the finding; `source` is the run that a replay replays."""
+    normal = Normal(run)
+    times = [calendar(execution.row["started_at"]) for execution in (source or run).executions]
+
+    def same(text: str) -> str:
+        for time in times:
+            text = text.replace(time, "<calendar>")
+        return normal(text)
+
+    texts = {path: same(text) for path, text in _layers(run) if path.startswith(("models/", "tool_calls"))}
+    return texts | {"finding": same(_yaml(_outcome(run)))}
 
 
 def _layers(run: Run) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import asyncpg
 import pytest
+from mcp.server import MCPServer
 
 from e2e.scenarios.brain import Brain, Gate
 from e2e.scenarios.layers import check_layers
@@ -32,7 +33,7 @@ from tarsy.kube.credentials import Secrets
 from tarsy.llm.registry import ModelRegistry
 from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolboxes
-from tarsy.plan.model import Value
+from tarsy.plan.model import ServerPlan, Value
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.wakeups import QUEUE_CHANNEL
 from tarsy_dev.objects import documents, put_all
@@ -57,6 +58,8 @@ class Scene:
         self._request = request
         self._brain = Brain({})
         self._work: asyncio.Task[None] | None = None
+        self.opened = 0
+        """How often a tool server was opened."""
 
     @contextlib.asynccontextmanager
     async def product(
@@ -90,7 +93,13 @@ class Scene:
             execution=ExecutionSettings(max_concurrent_total=at_once),
         )
         secrets = Secrets(self.kube)
-        toolboxes = McpToolboxes(_plain, mask=default_masker().mask, reach=Servers(tools or {}).reach)
+        servers = Servers(tools or {})
+
+        def reach(server: ServerPlan) -> MCPServer:
+            self.opened += 1
+            return servers.reach(server)
+
+        toolboxes = McpToolboxes(_plain, mask=default_masker().mask, reach=reach)
         models = ModelRegistry(secrets, build=self._brain.client)
         work = asyncio.create_task(run_product(settings, self.pool, self.kube, secrets, models, toolboxes))
         self._work = work
@@ -161,6 +170,15 @@ class Scene:
         objects = [await self._investigation(alert), await self.kube.get("Alert", self._namespace, alert)]
         return await read_run(self.pool, objects, self._brain.requests)
 
+    async def replay(self, alert: str, name: str, **replay: Any) -> Run:
+        """Replays the alert's Investigation, and returns the replay once it has ended and its object shows it."""
+        source = (await self._investigation(alert))["metadata"]["name"]
+        await self._apply_one("Investigation", name, {"replay": {"of": {"name": source}, **replay}})
+        await self._ended("Investigation", name)
+        await self._published(await self.kube.get("Investigation", self._namespace, name))
+        objects = [await self.kube.get("Investigation", self._namespace, name)]
+        return await read_run(self.pool, objects, self._brain.requests)
+
     async def answer(self, question: str, about: Run, *earlier: Run) -> Run:
         """The answer to a question once it has ended and its object shows it.
 
@@ -221,7 +239,7 @@ class Scene:
 
     async def _investigation(self, alert: str) -> dict[str, Any]:
         for found in await self.kube.list("Investigation", self._namespace):
-            if found["spec"]["alertRef"]["name"] == alert:
+            if found["spec"].get("alertRef", {}).get("name") == alert:
                 return found
         raise AssertionError(f"alert {alert} has no Investigation")
 

@@ -24,7 +24,8 @@ OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer")
 CLUSTERS = ("view", "edit", "admin")
 GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers"), strict=True))
 RUNS = ("alerts", "chatmessages", "investigations")
-CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS))
+EVAL_RUNS = ("evalruns",)
+CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS + EVAL_RUNS))
 READ, WRITE = ("get", "list", "watch"), ("create", "update", "patch", "delete")
 Question = tuple[str, str, str, str]
 
@@ -50,9 +51,11 @@ def questions() -> list[tuple[str, list[Question]]]:
         ("create alerts, investigations and questions", of(("create",), RUNS)),
         ("conclude and cancel them (`desiredState`)", of(("patch",), RUNS)),
         ("delete them; their record stays", of(("delete",), RUNS)),
+        ("see EvalRuns", of(READ, EVAL_RUNS)),
+        ("measure chains: create, cancel and delete EvalRuns", of(("create", "patch", "delete"), EVAL_RUNS)),
         ("use chains, and bring MCP servers in an alert", of(("use",), ("chains", "mcpservers"))),
         ("write the configuration", of(WRITE, CONFIGURATION)),
-        ("create them in another's name", of(("attribute",), RUNS)),
+        ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS)),
         ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
         ("read Secrets", [("get", "", "secrets", "")]),
     ]
@@ -91,7 +94,7 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "|---|" + "---|" * len(roles),
         *(f"| {text} | " + " | ".join(row[role] for role in roles) + " |" for text, row in found.items()),
         "",
-        "Everybody who is signed in may `use` the chain and the MCP server `kubernetes` of `tarsy-library`, by",
+        "Everybody who is signed in may `use` the chains and the MCP server of `tarsy-library`, by",
         "`library/users.yaml`: a run of a chain asks for `use` where the chain is. ConfigMaps that an alert names are",
         "read for those who may `get` them. Without any role nobody may do anything of this.",
         "",

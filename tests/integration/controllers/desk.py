@@ -32,9 +32,11 @@ from tarsy.resources.v1alpha1 import KINDS
 from tarsy.runbook.fetch import Fetcher
 from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
+from tarsy.store.evals import Evals
 from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
+from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
 from tarsy.store.runs import Runs
 from tarsy.store.workloads import Workloads
@@ -95,6 +97,7 @@ class Desk:
         self.kubeconfig = kubeconfig
         self.reads = Reads(pool)
         self.intake = Intake(pool)
+        self.evals = Evals(pool)
         self.changed = asyncio.Event()
         self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
@@ -135,7 +138,12 @@ class Desk:
             controller = ActiveController(
                 KubernetesPorts(client, Events(client), secrets),
                 StorePorts(
-                    Runs(self.pool, self._notify, metrics), self.reads, Questions(self.pool, self._notify), self.intake
+                    Runs(self.pool, self._notify, metrics),
+                    self.reads,
+                    Questions(self.pool, self._notify),
+                    self.intake,
+                    replays=Replays(self.pool),
+                    evals=self.evals,
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,

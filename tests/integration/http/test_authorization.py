@@ -73,6 +73,7 @@ MAY = {
     "getTrace": TRACE,
     "getModelCall": TRACE,
     "getToolCall": TRACE,
+    "getCassette": TRACE,
     "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
     "getTriage": READ,
     "getInvestigationChanges": READ,
@@ -270,6 +271,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getTrace",
         "getModelCall",
         "getToolCall",
+        "getCassette",
         "getChanges",
         "getTriage",
     }

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import openai
 import pytest
 
+from extras import AtFirstUse
 from tarsy_dev.model import Script, ScriptedModel, parse_script
 from tarsy_dev.model.journal import RequestOutcome
 
+openai = AtFirstUse("openai")
 Serve = Callable[..., Awaitable[ScriptedModel]]
 TOOLS: list[Any] = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -42,7 +43,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-def client(model: ScriptedModel, key: str = "none") -> openai.AsyncOpenAI:
+def client(model: ScriptedModel, key: str = "none") -> Any:
     return openai.AsyncOpenAI(base_url=model.base_url, api_key=key, max_retries=0, timeout=60)
 
 

@@ -10,6 +10,7 @@ import pytest
 from apis import LocalApi
 from integration.manifests.conftest import MANIFESTS, Kubectl, account, documents
 from tarsy.resources.v1alpha1 import KINDS
+from unit.manifests.shipped import objects
 
 pytestmark = pytest.mark.timeout(480)
 
@@ -41,7 +42,10 @@ LEASES = {
     ("leases.coordination.k8s.io[tarsy-controller]", "update"),
 }
 SECRETS = {("secrets", "get")}
-LIBRARY = {("chains.tarsy.dev[kubernetes]", "use"), ("mcpservers.tarsy.dev[kubernetes]", "use")}
+SHIPPED_CHAINS = {obj["metadata"]["name"] for obj in objects("library") if obj["kind"] == "Chain"}
+LIBRARY = {(f"chains.tarsy.dev[{named}]", "use") for named in SHIPPED_CHAINS} | {
+    ("mcpservers.tarsy.dev[kubernetes]", "use")
+}
 """What everybody may do in tarsy-library."""
 
 
@@ -76,6 +80,7 @@ def rights(kubectl: Kubectl, who: Path, namespace: str) -> set[tuple[str, str]]:
     return {(name, verb) for name, verb in found if not name.startswith("selfsubject")}
 
 
+@pytest.mark.heavy("kubectl applies all of it again; that it differs in nothing is beside it")
 def test_a_second_apply_changes_nothing(installed: LocalApi, kubectl: Kubectl) -> None:
     for folder in ("base", "library"):
         done = kubectl("apply", "-k", str(MANIFESTS / folder), "--validate=false")

@@ -34,7 +34,9 @@ from integration.store.build import (
 )
 from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
 from tarsy.record import ids
+from tarsy.record.boundaries import OfferedTools
 from tarsy.record.history import BudgetExceeded, BudgetLimit
+from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOutcome, State
 from tarsy.record.timeline import EventStatus
 from tarsy.store.claims import Claims
@@ -69,7 +71,7 @@ async def first_half(pool: Any) -> None:
     write, of = writer(pool, FIRST_RUN), execution(FIRST_RUN)
     await write.begin_stage(stage(FIRST_RUN))
     await write.begin_execution(of)
-    await write.pin_tools({"kubernetes": {"get": "digest"}})
+    await write.pin_tools({"kubernetes": {"get": "digest"}}, OfferedTools(of.id))
     turns = [await ProviderSlots(pool).take(ticket, PROVIDER, 10, FIRST_RUN, 1) for ticket in TICKETS]
     assert [turn.held is None for turn in turns] == [True, False]
     call = model_call(of.id, new=PROMPT)
@@ -77,7 +79,7 @@ async def first_half(pool: Any) -> None:
     await write.model_call_started(call, [event(of.id, "thinking", EventStatus.STREAMING, **place)])
     await write.model_call_finished(model_result(of.id, cost_usd=Decimal("0.25")), [event(of.id, "thinking", **place)])
     await write.tool_call_started(tool_call(of.id))
-    await write.tool_call_answered(tool_call(of.id).id, "a pod", 3)
+    await write.tool_call_answered(tool_call(of.id).id, ToolOutcome("a pod"), 3)
 
 
 async def second_half(pool: Any) -> None:

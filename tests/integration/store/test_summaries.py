@@ -16,7 +16,7 @@ from integration.store.build import (
     writer,
 )
 from tarsy.record.boundaries import ModelCallStart
-from tarsy.record.messages import Message, Role
+from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind
 from tarsy.record.usage import Usage
 from tarsy.store.reads import Reads
@@ -31,7 +31,7 @@ async def answered(pool: asyncpg.Pool) -> tuple[RunWriter, UUID, UUID, Execution
     await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
     await write.model_call_finished(model_result(agent.id))
     await write.tool_call_started(tool_call(agent.id))
-    await write.tool_call_answered(tool_call(agent.id).id, "a long result", 7)
+    await write.tool_call_answered(tool_call(agent.id).id, ToolOutcome("a long result"), 7)
     return write, run, owner, agent
 
 

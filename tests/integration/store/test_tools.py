@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from uuid import uuid4
 
 import asyncpg
 
 from integration.store.build import begun_run, claimed_run, tool_call, writer
+from tarsy.record.boundaries import OfferedTools
 from tarsy.record.messages import Access
 
 OLD, NEW = {"get": "1", "scale": "1"}, {"get": "2"}
@@ -13,8 +15,8 @@ OLD, NEW = {"get": "1", "scale": "1"}, {"get": "2"}
 
 async def test_another_run_has_lists_of_its_own(pool: asyncpg.Pool) -> None:
     (one, _), (two, _) = await claimed_run(pool), await claimed_run(pool)
-    await writer(pool, one).pin_tools({"k": OLD})
-    assert await writer(pool, two).pin_tools({"k": NEW}) == {"k": NEW}
+    await writer(pool, one).pin_tools({"k": OLD}, OfferedTools(uuid4()))
+    assert await writer(pool, two).pin_tools({"k": NEW}, OfferedTools(uuid4())) == {"k": NEW}
     await pool.execute("DELETE FROM investigation WHERE id = $1", one)
     assert await pool.fetchval("SELECT count(*) FROM tool_pin") == 1
 
@@ -23,7 +25,7 @@ async def test_agents_side_by_side_see_one_list(pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(pool)
     write = writer(pool, run)
     lists = [{"k": {"get": str(n)}, "m": {"get": str(n)}} for n in range(8)]
-    found = await asyncio.gather(*(write.pin_tools(one) for one in lists))
+    found = await asyncio.gather(*(write.pin_tools(one, OfferedTools(uuid4())) for one in lists))
     assert all(each == found[0] for each in found) and found[0] in lists
 
 

@@ -65,7 +65,7 @@ def test_a_finding_is_shown_with_what_each_claim_rests_on_and_what_does_not_hold
     assert "Finding (Low): Full." in text
     assert "- supported: It is full." in text
     assert "call_1 look/triage/k.logs: “No space left”" in text
-    assert "- unsupported: It will pass." in text
+    assert "- not supported: It will pass." in text
     assert "“invented” (no tool call of this run has this id)" in text
     assert "Confidence lowered." in text
 

@@ -26,11 +26,11 @@ from integration.store.build import (
     tool_result,
 )
 from tarsy.engine.ports import Recorder
-from tarsy.record.boundaries import ModelCallStart
+from tarsy.record.boundaries import ModelCallStart, OfferedTools
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.ids import call_ref, idempotency_key, stage_id, tool_call_id
-from tarsy.record.messages import Access, Message, Role, ToolCall
+from tarsy.record.messages import Access, Message, Role, ToolCall, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionStart,
@@ -89,12 +89,14 @@ WRITES: dict[str, Step] = {
     "model_call_started": lambda w, run: w.model_call_started(model_call(_of(run), 1, 3)),
     "model_call_finished": lambda w, run: w.model_call_finished(model_result(_of(run)), [event(run, "x")]),
     "tool_call_started": lambda w, run: w.tool_call_started(tool_call(_of(run), attempt=1), [event(run, "x")]),
-    "tool_call_answered": lambda w, run: w.tool_call_answered(tool_call(_of(run)).id, "a pod", 3, [event(run, "x")]),
+    "tool_call_answered": lambda w, run: w.tool_call_answered(
+        tool_call(_of(run)).id, ToolOutcome("a pod"), 3, [event(run, "x")]
+    ),
     "tool_call_finished": lambda w, run: w.tool_call_finished(tool_result(_of(run)), [event(run, "x")]),
     "write_events": lambda w, run: w.write_events([event(run, "open"), event(run, "x")]),
     "budget_exceeded": lambda w, run: w.budget_exceeded(BudgetExceeded(BudgetLimit.TOKENS, "out"), [event(run, "x")]),
     "degrade_evidence": lambda w, run: w.degrade_evidence({"kubernetes": "away"}),
-    "pin_tools": lambda w, run: w.pin_tools({"kubernetes": {"get": "1"}}),
+    "pin_tools": lambda w, run: w.pin_tools({"kubernetes": {"get": "1"}}, OfferedTools(_of(run))),
 }
 HELD = ("model_call_finished", "tool_call_finished")
 READS: dict[str, Step] = {
@@ -182,7 +184,7 @@ class RecorderContract:
             lambda: write.model_call_started(model_call(agent.id, 0, 0, PROMPT)),
             lambda: write.model_call_finished(model_result(agent.id, message=ANSWER), events),
             lambda: write.tool_call_started(tool_call(agent.id), events),
-            lambda: write.tool_call_answered(tool_call(agent.id).id, "a pod", 3),
+            lambda: write.tool_call_answered(tool_call(agent.id).id, ToolOutcome("a pod"), 3),
             lambda: write.tool_call_finished(tool_result(agent.id), events),
             lambda: write.budget_exceeded(BudgetExceeded(BudgetLimit.COST, "spent")),
             lambda: write.degrade_evidence({"kubernetes": "did not start"}),
@@ -417,11 +419,12 @@ class RecorderContract:
 
     async def test_a_closed_call_is_evidence_by_its_reference_and_by_its_row(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder
-        await write.tool_call_started(tool_call(agent.id))
+        call = tool_call(agent.id)
+        await write.tool_call_started(call)
         await write.tool_call_finished(tool_result(agent.id, result="exit code 137"))
         row, ref = tool_call_id(agent.id, 2, 0, 0), call_ref(idempotency_key(agent.id, 2, 0))
         found = await write.evidence([ref, str(row), "call_000000000000", "", "x' OR true --"])
-        evidence = Evidence(row, "stage-0", "triage-1", "kubernetes.get", "exit code 137")
+        evidence = Evidence(row, "stage-0", "triage-1", "kubernetes.get", "exit code 137", call.call.arguments)
         assert found == {ref: evidence, str(row): evidence}
         assert await write.evidence([]) == {}
 
@@ -630,10 +633,12 @@ class RecorderContract:
         assert [shown.content for shown in await subject.timeline()] == [first.message]
 
     async def test_the_tools_that_a_run_first_saw_stay(self, subject: Subject) -> None:
-        assert await subject.recorder.pin_tools({"k": OLD, "empty": {}}) == {"k": OLD, "empty": {}}
-        assert await subject.recorder.pin_tools({"k": NEW, "m": NEW}) == {"k": OLD, "m": NEW}
+        agent = await begun(subject)
+        offered = OfferedTools(agent.id)
+        assert await subject.recorder.pin_tools({"k": OLD, "empty": {}}, offered) == {"k": OLD, "empty": {}}
+        assert await subject.recorder.pin_tools({"k": NEW, "m": NEW}, offered) == {"k": OLD, "m": NEW}
         again = await subject.next_attempt()
-        assert await again.pin_tools({"k": NEW, "m": OLD, "empty": NEW}) == {"k": OLD, "m": NEW, "empty": {}}
+        assert await again.pin_tools({"k": NEW, "m": OLD, "empty": NEW}, offered) == {"k": OLD, "m": NEW, "empty": {}}
 
     async def test_missing_evidence_is_gathered(self, subject: Subject) -> None:
         await subject.recorder.degrade_evidence({"kubernetes": "did not start"})
@@ -645,7 +650,7 @@ class RecorderContract:
         """A tool has answered, and its call stays open."""
         agent = await asked(subject)
         await subject.recorder.tool_call_started(tool_call(agent.id))
-        await subject.recorder.tool_call_answered(tool_call(agent.id).id, "a long result", 7)
+        await subject.recorder.tool_call_answered(tool_call(agent.id).id, ToolOutcome("a long result"), 7)
         return agent
 
     async def _all(self, subject: Subject, reader: Recorder) -> tuple[object, ...]:

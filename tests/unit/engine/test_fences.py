@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context
 from tarsy.engine.prompts.fence import defuse, fence, inline
@@ -197,7 +198,7 @@ def test_several_bangs_open_no_comment_either(text: str) -> None:
 
 
 @given(st.lists(st.one_of(MARKS, ODD, st.characters()), max_size=24).map("".join))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_nothing_that_a_model_could_read_as_a_marker_is_left_inside(text: str) -> None:
     fenced = fence("ALERT_DATA", text)
     inside = fenced.removeprefix("<!-- ALERT_DATA_START -->\n").removesuffix("\n<!-- ALERT_DATA_END -->")

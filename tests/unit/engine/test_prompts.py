@@ -1,5 +1,6 @@
 """Every prompt as a model gets it, whole: one golden file a variant, beside this file."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -9,16 +10,20 @@ from uuid import UUID
 import pytest
 
 from goldens import check
+from tarsy.engine.conversation.truncation import tokens
+from tarsy.engine.findings.conclusion import CALL_ID, read_finding
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context, synthesis_context
 from tarsy.engine.prompts.react import react_conclusion_message, react_section
 from tarsy.engine.prompts.results import observation_text, tool_text
+from tarsy.engine.prompts.template import template
 from tarsy.engine.strategies.function_calls import FunctionCalls
 from tarsy.engine.strategies.react_format import ReactCalls
 from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
+from tarsy.record.finding import Confidence
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 from tarsy.record.run import Failure, State
@@ -101,7 +106,7 @@ QUESTION = ChatQuestion(
 
 VARIANTS = {
     "investigation": lambda: builder.investigation_messages(
-        analyst(), TASK, NOW, {"metrics": "it did not start"}, instructions(analyst())
+        analyst(), TASK, NOW, {"metrics": "it did not start"}, instructions(analyst()), FunctionCalls((LOGS,)).sections
     ),
     "react": lambda: builder.investigation_messages(
         analyst(), TASK, NOW, {}, instructions(analyst()), [react_section((LOGS,))]
@@ -112,7 +117,10 @@ VARIANTS = {
         NOW,
         synthesis_context(WORK, TIMELINES, limit=100_000),
     ),
-    "chat": lambda: builder.chat_messages(analyst(), QUESTION, NOW, {}, instructions(analyst())),
+    "single_call": lambda: builder.investigation_messages(analyst(servers=()), TASK, NOW, {}, {}, tools=False),
+    "chat": lambda: builder.chat_messages(
+        analyst(), QUESTION, NOW, {}, instructions(analyst()), FunctionCalls((LOGS,)).sections
+    ),
     "executive_summary": lambda: builder.summary_messages(analyst(name="summary"), "A variable is missing."),
     "conclude_limit": lambda: [builder.conclusion_message(20, requested=False)],
     "conclude_requested": lambda: [builder.conclusion_message(3, requested=True)],
@@ -143,6 +151,60 @@ VARIANTS = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_prompt_reads_as_its_golden(variant: str, request: pytest.FixtureRequest) -> None:
     check(GOLDENS / f"{variant}.txt", whole(VARIANTS[variant]()), request)
+
+
+FIXED_TOKENS = 2_500
+"""Maximum tokens of the part of the system message that does not depend on the run."""
+
+
+def most_tokens(text: str) -> int:
+    """A pessimistic estimate: three bytes a token. The engine estimates four, tokenizers take more of English."""
+    return -(-len(text.encode()) // 3)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sections"),
+    [
+        ("langchain and native-thinking", FunctionCalls((LOGS,)).sections),
+        ("react", [react_section((LOGS,))]),
+        ("single-call", ()),
+    ],
+)
+def test_the_fixed_part_of_a_prompt_is_short(strategy: str, sections: Sequence[str]) -> None:
+    plan = analyst(servers=())
+    system, _ = builder.investigation_messages(plan, TASK, NOW, {}, {}, sections, tools=bool(sections))
+    print(f"{strategy}: {tokens(system.content):,} tokens, at most {most_tokens(system.content):,} of {FIXED_TOKENS:,}")
+    assert most_tokens(system.content) < FIXED_TOKENS
+
+
+def test_the_fixed_part_of_a_synthesis_is_short() -> None:
+    system, _ = builder.synthesis_messages(analyst(servers=()), TASK, NOW, "")
+    print(f"synthesis: {tokens(system.content):,} tokens, at most {most_tokens(system.content):,} of {FIXED_TOKENS:,}")
+    assert most_tokens(system.content) < FIXED_TOKENS
+
+
+def test_the_examples_are_findings_that_the_engine_reads() -> None:
+    text = template("examples").substitute()
+    blocks = re.findall(r"```finding\n.*?```", text, re.S)
+    found = [read_finding(block)[0] for block in blocks]
+    assert [finding.confidence for finding in found] == [Confidence.HIGH, Confidence.INCONCLUSIVE]
+    for finding in found:
+        assert finding.structured and finding.claims
+        cited = [citation for claim in finding.claims for citation in claim.citations]
+        assert cited and all(CALL_ID.fullmatch(one.call_id) and len(one.quote) >= 8 for one in cited)
+
+
+def test_a_step_of_an_example_is_a_command_with_its_risk_and_without_a_placeholder() -> None:
+    steps = re.findall(r"^\d\. (.*?)(?=\n\n)", template("examples").substitute(), re.M | re.S)
+    assert len(steps) == 2
+    for step in steps:
+        assert step.startswith("`kubectl ") and "Risk: " in step and not re.search(r"<\w+>", step)
+
+
+@pytest.mark.parametrize("tools", [(), (LOGS,)])
+def test_parallel_calls_are_asked_for_where_tools_are_called_by_functions(tools: Sequence[ToolDefinition]) -> None:
+    assert bool(FunctionCalls(tools).sections) is bool(tools)
+    assert "in parallel" not in react_section(tools)
 
 
 def test_the_results_of_tools_read_as_their_golden(request: pytest.FixtureRequest) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tarsy.engine.ports import Recorder
 from tarsy.record.timeline import TimelineEvent
-from unit.engine.memory import MemoryRecorder, Record
+from tarsy.runtime.in_process.record import Record
+from tarsy.runtime.in_process.recorder import MemoryRecorder
 from unit.engine.recorder_contract import RecorderContract, Subject
 
 

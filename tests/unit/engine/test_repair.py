@@ -237,10 +237,10 @@ async def test_react_repairs_in_its_own_conversation() -> None:
 
 
 async def test_a_budget_that_is_used_up_leaves_no_room_for_a_repair() -> None:
-    spent = Usage(input_tokens=900, output_tokens=200)
+    spent = Usage(input_tokens=9_000, output_tokens=2_000)
     s = start(lambda _: Answer("The disk is full.", usage=spent), never)
 
-    outcome = await s.run(OF.model_copy(update={"budget": PlannedBudget(tokens=1000)}))
+    outcome = await s.run(OF.model_copy(update={"budget": PlannedBudget(tokens=10_000)}))
 
     assert ModelCallKind.FINDING_REPAIR not in [
         row.start.kind for row in s.record.model_calls.values() if row.state is not InteractionState.STARTED

@@ -235,6 +235,20 @@ def test_alert_of_a_storm_says_so():
     assert "AlertRoute shop/r received more than 7 new alerts within 30 seconds" in made.manifest["spec"]["data"]
 
 
+@pytest.mark.parametrize(
+    ("in_storm", "storm", "chain"),
+    [
+        (False, {"chainRef": {"name": "alert-storm"}}, "pods"),
+        (True, {"chainRef": {"name": "alert-storm"}}, "alert-storm"),
+        (True, {"alerts": 7}, "pods"),
+    ],
+)
+def test_alert_of_a_storm_takes_the_chain_of_storms(in_storm, storm, chain):
+    made = drafted(in_storm=in_storm, storm=storm, chainRef={"name": "pods"})
+    assert made.manifest["spec"]["chainRef"] == {"name": chain}
+    parse_object(made.manifest)
+
+
 def test_reader_of_a_route_is_stamped_as_the_account_of_its_own_namespace_and_nobody_else():
     assert "reader" not in drafted().manifest["spec"]
     manifest = drafted(reader={"serviceAccountName": "on-call"}, namespace="bank").manifest

@@ -119,3 +119,64 @@ async def test_who_names_a_reader_needs_the_right_to_name_others(author: object)
 
     allowed = await stamped(request(object={"spec": spec}), Cluster(answer=True).may)
     assert allowed["allowed"] is True
+
+
+GATED = {"policy": "WhenPassed", "suiteRef": {"name": "nightly"}}
+OVERRIDE = {"revision": "b" * 16}
+
+
+def push(new: Any, old: Any = None, operation: str = "UPDATE") -> Request:
+    """A write of a Chain with these settings of its promotion."""
+    objects = [{"spec": {} if one is None else {"promotion": one}} for one in (new, old)]
+    chains = {"group": "tarsy.dev", "version": "v1alpha1", "resource": "chains"}
+    old_object = None if operation == "CREATE" else objects[1]
+    return request(operation=operation, resource=chains, name="pods", object=objects[0], oldObject=old_object)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "operation"),
+    [
+        (GATED | {"override": OVERRIDE}, GATED, "UPDATE"),
+        (GATED | {"override": OVERRIDE}, None, "CREATE"),
+        (GATED | {"override": OVERRIDE | {"author": {"username": "admin"}}}, GATED, "UPDATE"),
+        (
+            GATED | {"override": OVERRIDE | {"author": {"username": "admin"}}},
+            GATED | {"override": OVERRIDE | {"author": ALICE}},
+            "UPDATE",
+        ),
+        ({"policy": "Immediate"}, GATED, "UPDATE"),
+        (None, GATED, "UPDATE"),
+        (GATED | {"suiteRef": {"name": "easy"}}, GATED, "UPDATE"),
+    ],
+    ids=["override", "created with one", "forged author", "author replaced", "Immediate", "removed", "other suite"],
+)
+async def test_nobody_overrides_or_loosens_a_promotion_without_the_verb(new: Any, old: Any, operation: str) -> None:
+    cluster = Cluster(answer=False)
+    answer = await stamped(push(new, old, operation), cluster.may)
+    assert answer["allowed"] is False and "alice may not promote Chain pods" in answer["status"]["message"]
+    ((subject, asked),) = cluster.asked
+    assert (subject.username, asked.verb, asked.resource, asked.name) == ("alice", "promote", "chains", "pods")
+
+
+async def test_an_override_carries_the_user_who_set_it_whatever_it_claims() -> None:
+    forged = GATED | {"override": OVERRIDE | {"author": {"username": "admin"}}}
+    answer = await stamped(push(forged, GATED), Cluster(answer=True).may)
+    (operation,) = json.loads(base64.b64decode(answer["patch"]))
+    assert (operation["path"], operation["value"]) == ("/spec/promotion/override/author", ALICE)
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (None, None),
+        (GATED, None),
+        (GATED, {"policy": "Immediate"}),
+        (GATED, GATED),
+        (GATED | {"override": OVERRIDE | {"author": ALICE}}, GATED | {"override": OVERRIDE | {"author": ALICE}}),
+        (GATED, GATED | {"override": OVERRIDE}),
+    ],
+)
+async def test_other_writes_of_a_chain_ask_nobody(new: Any, old: Any) -> None:
+    cluster = Cluster()
+    assert await stamped(push(new, old), cluster.may) == {"uid": "r-1", "allowed": True}
+    assert cluster.asked == []

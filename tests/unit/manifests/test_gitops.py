@@ -31,7 +31,9 @@ MISSING = (
 
 def chain(*errors: tuple[PlanError, str], seen: int | None = 3) -> dict[str, Any]:
     """The shipped chain at generation 3, with the status of the generation that TARSy has seen, if any."""
-    (shipped,) = (obj for obj in objects("library") if obj["kind"] == "Chain")
+    (shipped,) = (
+        obj for obj in objects("library") if (obj["kind"], obj["metadata"]["name"]) == ("Chain", "kubernetes")
+    )
     found = {**shipped, "metadata": {**shipped["metadata"], "generation": 3}}
     if seen is not None:
         obj = Chain.model_validate({**found, "metadata": {**found["metadata"], "generation": seen}})

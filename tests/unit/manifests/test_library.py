@@ -1,9 +1,15 @@
-"""The shipped agents, chain and tools: valid, complete but for a model, and what the tools' account may read."""
+"""The shipped agents, chains and tools: valid, complete but for a model, and what the tools' account may read."""
 
+import os
+import re
+import shutil
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mcp.client import Client
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
@@ -19,17 +25,22 @@ from tarsy.prometheus_tools.api import PrometheusReader
 from tarsy.prometheus_tools.tools import tool_server as prometheus_tools
 from tarsy.record.messages import Access
 from tarsy.resources.meta import API_VERSION, AnyResource
-from tarsy.resources.v1alpha1 import KINDS, Chain, MCPServer
+from tarsy.resources.v1alpha1 import KINDS, Agent, Chain, MCPServer
 from tarsy.resources.v1alpha1.common import McpSelection
 from unit.manifests.shipped import MANIFESTS, documents, named, objects
 
 TOOL_KINDS = (*READABLE_KINDS, *MEASURED_KINDS)
 LIBRARY = [obj for obj in objects("library") if obj["apiVersion"] == API_VERSION]
 MODELS = ("llmprovider-openai", "llmprovider-local")
+METRICS_LABEL = "library.tarsy.dev/metrics"
 
 
 def _read(found: Sequence[dict[str, Any]]) -> list[AnyResource]:
     return [KINDS[obj["kind"]].model_validate(obj) for obj in found]
+
+
+def _chains() -> list[Chain]:
+    return [obj for obj in _read(LIBRARY) if isinstance(obj, Chain)]
 
 
 def _sample(name: str) -> list[dict[str, Any]]:
@@ -57,14 +68,53 @@ def test_a_key_in_a_sample_is_a_placeholder_in_a_labelled_secret() -> None:
     assert set(secret["stringData"].values()) == {"CHANGE-ME"}
 
 
-def test_the_chain_begins_with_evidence_and_has_agents_side_by_side_after_a_single_one() -> None:
-    (chain,) = (obj for obj in _read(LIBRARY) if isinstance(obj, Chain))
+def test_the_chain_of_workloads_begins_with_evidence_and_has_agents_side_by_side_after_a_single_one() -> None:
+    (chain,) = (obj for obj in _chains() if obj.metadata.name == "kubernetes")
     assert [(stage.kind, len(stage.agents)) for stage in chain.spec.stages] == [
         ("Changes", 0),
         (None, 1),
         (None, 2),
     ]
     assert "KubePodCrashLooping" in chain.spec.alert_types
+
+
+@pytest.mark.parametrize("name", [chain["metadata"]["name"] for chain in LIBRARY if chain["kind"] == "Chain"])
+def test_everybody_may_use_every_chain_and_server(name: str) -> None:
+    (role,) = (obj for obj in objects("library") if obj["kind"] == "Role" and "user" in obj["metadata"]["name"])
+    may = {(kind, one) for rule in role["rules"] for kind in rule["resources"] for one in rule["resourceNames"]}
+    shipped = {(KINDS[obj["kind"]].PLURAL, obj["metadata"]["name"]) for obj in LIBRARY}
+    assert ("chains", name) in may
+    assert may <= shipped
+
+
+def test_the_instructions_name_only_tools_that_the_servers_have() -> None:
+    offered = {tool for obj in _read(LIBRARY) if isinstance(obj, MCPServer) for tool in obj.spec.tools.read_only}
+    texts = [obj.spec.instructions or "" for obj in _read(LIBRARY) if isinstance(obj, Agent)]
+    texts += [chain.spec.runbook.inline or "" for chain in _chains() if chain.spec.runbook]
+    named_tools = {word for text in texts for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text)}
+    assert named_tools <= offered
+
+
+def test_agents_that_get_metrics_have_a_list_of_servers_to_add_to() -> None:
+    labelled = [obj for obj in LIBRARY if METRICS_LABEL in obj["metadata"]["labels"]]
+    assert len(labelled) >= 10
+    assert all(obj["kind"] == "Agent" and obj["spec"]["mcpServers"] for obj in labelled)
+
+
+def test_the_component_gives_metrics_to_the_labelled_agents_and_to_no_other(tmp_path: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl renders it")
+    folders = {
+        key: [os.path.relpath(MANIFESTS / name, tmp_path)]
+        for key, name in (("resources", "library"), ("components", "components/library-metrics"))
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"kind": "Kustomization", **folders}), encoding="utf-8")
+    done = subprocess.run(["kubectl", "kustomize", str(tmp_path)], check=True, capture_output=True, text=True)
+    agents = [obj for obj in yaml.safe_load_all(done.stdout) if obj["kind"] == "Agent"]
+    for agent in agents:
+        servers = [one["name"] for one in agent["spec"].get("mcpServers", ())]
+        assert ("prometheus" in servers) is (METRICS_LABEL in agent["metadata"]["labels"]), agent["metadata"]["name"]
+        assert "kubernetes" in servers or not servers
 
 
 def test_the_tools_are_where_the_server_says() -> None:

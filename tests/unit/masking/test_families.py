@@ -7,9 +7,10 @@ import random
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.masking import default_masker
 from tarsy.masking.disguise import Disguise
 from unit.masking.corpus import Case, secrets, survivors
@@ -103,7 +104,7 @@ def test_a_disguised_secret_is_masked_where_it_stands(disguise: str, plain: str)
 
 
 @given(st.text(st.sampled_from("ab=%3D25\\u0022&quot;#x:\u200b\uff50\uff1a\u0301 \n"), max_size=60))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_every_piece_of_what_a_line_means_is_traced_to_where_it_stood(text: str) -> None:
     line = text.encode()
     for step in Disguise().plain(line):
@@ -114,7 +115,7 @@ def test_every_piece_of_what_a_line_means_is_traced_to_where_it_stood(text: str)
 
 
 @given(st.text(st.sampled_from("ab1=%3D25\\u0022&quot;:\u200b\uff50\uff1apassword token\n"), max_size=80))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_masking_disguised_text_twice_is_masking_it_once(text: str) -> None:
     once = DEFAULT.mask(text)
     assert DEFAULT.mask(once) == once

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.masking import build_masker
 
 MASKER = build_masker([], ["kubernetes_secret"])
@@ -191,7 +192,7 @@ _VALUES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     data=st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=4),
     config=st.dictionaries(_KEYS, _VALUES, max_size=3),

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker, engine
 from tarsy.masking.engine import FirstLook
 from tarsy.masking.kubernetes_secret import KubernetesSecrets
@@ -54,21 +55,21 @@ def unfiltered() -> Masker:
 
 
 @given(st.text(st.characters(codec=None, categories=None), max_size=200))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_text_can_be_masked_and_masking_twice_is_masking_once(text: str) -> None:
     once = ALL.mask(text)
     assert ALL.mask(once) == once
 
 
 @given(st.text(st.sampled_from("ab1 :=-\n\"'\\{}[],@./kindSecretdatapasswordtokenkey"), max_size=120))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_near_misses_are_masked_alike_twice(text: str) -> None:
     once = ALL.mask(text)
     assert ALL.mask(once) == once
 
 
 @given(st.text(st.sampled_from("ab1 :=-\n\"'\\{}[],@./kindSecretdatapasswordtokenkey"), max_size=120))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_first_look_misses_nothing(unfiltered: Masker, text: str) -> None:
     assert ALL.mask(text) == unfiltered.mask(text)
 
@@ -300,13 +301,13 @@ def _shape(value: object) -> object:
 
 
 @given(_DOCUMENTS, st.sampled_from([None, 2]))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_masked_json_keeps_its_shape(document: dict[str, object], indent: int | None) -> None:
     assert _shape(json.loads(ALL.mask(json.dumps(document, indent=indent)))) == _shape(document)
 
 
 @given(_DOCUMENTS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_masked_yaml_keeps_its_shape(document: dict[str, object]) -> None:
     text = yaml.safe_dump(document, width=1000)
     assert _shape(yaml.safe_load(ALL.mask(text))) == _shape(yaml.safe_load(text))

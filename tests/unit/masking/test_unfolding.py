@@ -3,9 +3,10 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.masking import CustomPattern, Masker, Maskers, StreamingMasker, build_masker, default_masker
 from tarsy.plan.model import MaskingPlan
 from unit.masking.corpus import Case, secrets, survivors
@@ -72,7 +73,7 @@ def test_what_is_shown_is_the_beginning_of_what_is_recorded(text: str) -> None:
     st.text(st.sampled_from("ab1 :=-\n\"'\\{}[],@./kindSecretdatapasswordtokenkey"), max_size=160),
     st.integers(1, 9),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_near_misses_are_never_taken_back(text: str, longest: int) -> None:
     seen = "".join(shown(ALL, cut(text, 1, longest)))
     assert ALL.mask(text).startswith(seen)

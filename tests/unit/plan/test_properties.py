@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.plan.builtin import runs_on
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references, references
@@ -211,7 +212,7 @@ def _rights_do_not_mix(plan: Plan, of: Chain, catalog: ResourceCatalog) -> None:
             assert {one.ref.namespace for one in asked if one is not None} == {plan.chain.namespace}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(world=worlds, what=alerts, library=st.sampled_from([LIBRARY, None]))
 def test_resolving_gives_a_sound_plan_or_says_why_not(world: list[AnyResource], what: Any, library: str | None) -> None:
     catalog = ResourceCatalog(world, {TEAM: {"env": "prod"}})
@@ -233,7 +234,7 @@ def test_resolving_gives_a_sound_plan_or_says_why_not(world: list[AnyResource], 
 reaches = _specs(boundBy=st.sampled_from(["Argument", "Server"]), unboundNamespaces=allowed)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     theirs=_specs(llmProvider=names, fallback=fallback, executiveSummary=summary, summarization=summarization),
     ours=_specs(llmProvider=names, fallback=fallback, executiveSummary=summary, summarization=summarization),
@@ -274,7 +275,7 @@ def test_rights_do_not_mix_whatever_both_namespaces_name(
 MAKE: dict[str, Any] = {"Agent": agent, "LLMProvider": provider, "MCPServer": server}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(world=worlds)
 def test_an_object_whose_references_all_exist_has_nothing_that_dangles(world: list[AnyResource]) -> None:
     named = {reference for obj in world for reference in references(obj)}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from embedded_kubeapi.cel.patterns import BadPattern, Pattern
 from embedded_kubeapi.errors import FieldError, not_supported, required, wrong
 from embedded_kubeapi.jsonpath import BadPath, parse
 from embedded_kubeapi.objects import DNS_SUBDOMAIN, Key, Obj, now
-from embedded_kubeapi.patterns import BadPattern, Pattern
 from embedded_kubeapi.registry import Registry
 from embedded_kubeapi.resource import Column, Resource
 from embedded_kubeapi.schema.model import Schema

@@ -1,7 +1,8 @@
 /** Converts an investigation to Markdown, for pasting into a ticket. */
 import type { Finding, Investigation } from "../api/types";
-import { CONFIDENCE, EVENTS } from "../words";
+import { CONFIDENCE, EVENTS, SUPPORT } from "../words";
 import { cost, duration, phase, tokens, wordOf, words } from "./format";
+import { supportOf } from "./support";
 import type { Ev, Timeline } from "./timeline";
 
 /** Wraps a text in a code fence that it cannot close. */
@@ -11,10 +12,17 @@ export function fenced(text: string, language = ""): string {
   return `${fence}${language}\n${text.replace(/\n$/, "")}\n${fence}`;
 }
 
+function mark(claim: Finding["claims"][number]): string {
+  const support = supportOf(claim);
+  if (support === "supported") return "✓";
+  const names = support === "ungrounded" ? ` (${claim.ungrounded.join(", ")})` : "";
+  return `⚠ ${SUPPORT[support].toLowerCase()}${names}:`;
+}
+
 export function findingAsMarkdown(finding: Finding): string {
   const lines = [`**Finding** (${CONFIDENCE[finding.confidence]}): ${finding.summary}`];
   for (const claim of finding.claims) {
-    lines.push(`- ${claim.supported ? "✓" : "⚠ not supported:"} ${claim.text}`);
+    lines.push(`- ${mark(claim)} ${claim.text}`);
     for (const citation of claim.citations) {
       const where = [citation.stage, citation.agent, citation.tool].filter(Boolean).join("/") || citation.callId;
       lines.push(`  - ${where}: “${citation.quote}”${citation.reason ? ` (${citation.reason})` : ""}`);

@@ -1,7 +1,8 @@
 /** Shows the finding with its claims and citations; a citation links to the call that it quotes. */
 import type { Finding } from "../api/types";
 import { findingAsMarkdown } from "../logic/markdown";
-import { ACTIONS, CONFIDENCE, SECTIONS } from "../words";
+import { isGrounded, supportOf } from "../logic/support";
+import { ACTIONS, CONFIDENCE, SECTIONS, SUPPORT } from "../words";
 import { Copy, Section } from "./parts";
 
 export function FindingCard({ finding, onCitation }: { finding: Finding; onCitation: (call: string) => void }) {
@@ -18,11 +19,14 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
       <p className="finding-summary">{finding.summary}</p>
       <ul className="claims">
         {finding.claims.map((claim, place) => (
-          <li key={place} className={claim.supported ? "supported" : "unsupported"}>
-            <span className="mark-of">{claim.supported ? "✓" : "⚠"}</span>
+          <li key={place} className={isGrounded(claim) ? "supported" : "unsupported"}>
+            <span className="mark-of">{isGrounded(claim) ? "✓" : "⚠"}</span>
             <div>
-              <span className="visually-hidden">{claim.supported ? "Supported: " : "Not supported: "}</span>
+              <span className="visually-hidden">{SUPPORT[supportOf(claim)]}: </span>
               {claim.text}
+              {supportOf(claim) === "ungrounded" && (
+                <p className="hint">{SUPPORT.ungrounded}: {claim.ungrounded.join(", ")}</p>
+              )}
               {claim.citations.map((citation, number) => {
                 const where = [citation.agent, citation.tool].filter(Boolean).join(" · ") || citation.callId;
                 const call = citation.interaction;

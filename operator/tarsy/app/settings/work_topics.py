@@ -216,10 +216,23 @@ class ReconcileSettings(SettingsTopic):
         "or w, or forever.",
     )
 
+    replay_retention: Annotated[
+        str, AfterValidator(_retention), Flag("--replay-retention", environment="TARSY_REPLAY_RETENTION")
+    ] = Field(
+        "14d",
+        description="Time after the end of a replay at which its record is deleted: a number with s, m, h, d or w, or "
+        "forever.",
+    )
+
     @property
     def retention_seconds(self) -> float | None:
         """The retention in seconds; None: for ever."""
         return seconds_or_forever(self.retention)
+
+    @property
+    def replay_retention_seconds(self) -> float | None:
+        """The retention of replays in seconds; None: for ever."""
+        return seconds_or_forever(self.replay_retention)
 
 
 def _duration(value: str) -> str:

@@ -5,8 +5,9 @@ everything else letter by letter. Comment openers are compared as broken as a mo
 stored result is masked for the model too, so a quote of it holds masked, and only so. What is masked in what models say
 and is not in that result (its server's masking is off, or another) is masked on both sides for the comparison.
 
-Confidence follows the support. Without one supported claim nothing above Low is left; and where a model did cite, but
-none of its citations holds, what it says about its evidence is made up, so the finding is Inconclusive.
+Confidence follows the support. Without one claim that is supported and grounded (`grounding`) nothing above Low is
+left; and where a model did cite, but none of its citations holds, what it says about its evidence is made up, so the
+finding is Inconclusive.
 """
 
 import re
@@ -15,6 +16,7 @@ from functools import cached_property
 
 from tarsy.engine.conversation.masking import Mask, mask_response_text
 from tarsy.engine.findings.conclusion import QUOTE_LIMIT
+from tarsy.engine.findings.grounding import ungrounded_entities
 from tarsy.engine.prompts.fence import defuse, inline
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
 from tarsy.record.text import clean
@@ -31,16 +33,22 @@ def cited(finding: Finding) -> frozenset[str]:
     return frozenset(citation.call_id for claim in finding.claims for citation in claim.citations)
 
 
-def check_citations(finding: Finding, evidence: Mapping[str, Evidence], mask: Mask = str) -> Finding:
+def check_citations(
+    finding: Finding, evidence: Mapping[str, Evidence], mask: Mask = str, *, alert: str | None = None
+) -> Finding:
     """The finding with what the record says of it.
 
     Args:
         finding: as the model wrote it, without secrets.
         evidence: the calls of this run among those it cites, by the id it cites them with.
         mask: what took the secrets out of the finding.
+        alert: what the alert says, whose names a claim may use; None: the claims are computed from their evidence, and
+            their names need no check.
     """
     results = {ref: _Result(found.result, mask) for ref, found in evidence.items()}
     claims = tuple(_claim(claim, evidence, results) for claim in finding.claims)
+    if alert is not None:
+        claims = tuple(_grounded(claim, evidence, alert) for claim in claims)
     confidence, why = _weigh(finding.confidence, claims)
     notes = finding.notes if why is None else (*finding.notes, why)
     return finding.model_copy(update={"claims": claims, "confidence": confidence, "notes": notes})
@@ -76,6 +84,16 @@ class _Result:
 def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str, _Result]) -> Claim:
     citations = tuple(_citation(c, evidence.get(c.call_id), results.get(c.call_id)) for c in claim.citations)
     return Claim(text=claim.text, citations=citations, supported=any(c.supported for c in citations))
+
+
+def _grounded(claim: Claim, evidence: Mapping[str, Evidence], alert: str) -> Claim:
+    """A claim with the names and numbers that nothing it rests on has."""
+    if not claim.supported:
+        return claim
+    quotes = [citation.quote for citation in claim.citations if citation.supported]
+    asked = [evidence[c.call_id].arguments for c in claim.citations if c.supported and c.call_id in evidence]
+    tools = [citation.tool or "" for citation in claim.citations if citation.supported]
+    return claim.model_copy(update={"ungrounded": ungrounded_entities(claim.text, [*quotes, *asked, *tools, alert])})
 
 
 def _citation(citation: Citation, found: Evidence | None, result: _Result | None) -> Citation:
@@ -118,9 +136,15 @@ def _flat(text: str) -> str:
 
 def _weigh(confidence: Confidence, claims: tuple[Claim, ...]) -> tuple[Confidence, str | None]:
     """The confidence that the support carries, and a sentence when it is another than the model's."""
-    if any(claim.supported for claim in claims):
+    if any(claim.grounded for claim in claims):
         return confidence, None
-    if any(claim.citations for claim in claims):
+    if any(claim.supported for claim in claims):
+        if confidence not in (Confidence.HIGH, Confidence.MEDIUM):
+            return confidence, None
+        names = dict.fromkeys(name for claim in claims for name in claim.ungrounded)
+        told = ", ".join(inline(name) for name in list(names)[:_TOLD_PROBLEMS])
+        carried, why = Confidence.LOW, f"its claims name what neither their quotes nor the alert have ({told})"
+    elif any(claim.citations for claim in claims):
         carried, why = Confidence.INCONCLUSIVE, "none of its citations holds"
     elif confidence in (Confidence.HIGH, Confidence.MEDIUM):
         carried, why = Confidence.LOW, "it cites nothing"

@@ -33,12 +33,20 @@ _CUT_BY_LENGTH = "[The answer ends here, because its model reached its output li
 _CUT_NOTE = "The final answer was cut off, because its model reached its output limit."
 
 
-async def checked_finding(text: str, world: RunContext) -> tuple[Finding, str]:
-    """The finding of a final answer, checked against the record of the run, and the analysis without it."""
+async def checked_finding(text: str, world: RunContext, *, computed: bool = False) -> tuple[Finding, str]:
+    """The finding of a final answer, checked against the record of the run, and the analysis without it.
+
+    Args:
+        text: the final answer.
+        world: the ports, and the alert.
+        computed: whether rules wrote the claims, so that the names in them need no check.
+    """
     finding, analysis = read_finding(text)
     evidence = await world.recorder.evidence(cited(finding))
     size = sum(len(found.result) for found in evidence.values())  # a result may have to be masked to find a quote
-    checked = await off_loop(partial(check_citations, finding, evidence, world.mask), size)
+    checked = await off_loop(
+        partial(check_citations, finding, evidence, world.mask, alert=None if computed else world.alert), size
+    )
     if _CUT_BY_LENGTH in analysis:
         checked = checked.model_copy(update={"notes": (*checked.notes, _CUT_NOTE)})
     return checked, analysis

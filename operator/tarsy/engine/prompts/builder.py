@@ -183,9 +183,10 @@ def cut_short_message(partial: str) -> Message:
 
 
 def _general(name: str, **more: str) -> str:
-    return template(name).substitute(
-        evidence=template("evidence").substitute(), finding=template("finding").substitute(), **more
+    finding = template("finding").substitute(
+        steps=template("next_steps").substitute(), examples=template("examples").substitute()
     )
+    return template(name).substitute(evidence=template("evidence").substitute(), finding=finding, **more)
 
 
 def _conduct(agent: AgentPlan) -> str:

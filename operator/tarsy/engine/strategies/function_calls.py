@@ -10,14 +10,25 @@ from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 
 
 class FunctionCalls:
-    """Binds tools to the model call; calls and results are messages of their own."""
+    """Binds tools to the model call; calls and results are messages of their own.
+
+    Args:
+        tools: the tools of this attempt.
+    """
+
+    def __init__(self, tools: Sequence[ToolDefinition]) -> None:
+        self._tools = tuple(tools)
 
     name = "functions"
-    sections: Sequence[str] = ()
     read: ResponseReader | None = None
     functions = True
     how = "Make function calls; do not write them as text."
     stop: tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> Sequence[str]:
+        """Asks for parallel calls; nothing without tools."""
+        return (template("parallel_calls").substitute(),) if self._tools else ()
 
     @property
     def change_note(self) -> str:

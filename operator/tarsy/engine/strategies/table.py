@@ -27,8 +27,8 @@ class StrategySpec:
     tool_calls: Callable[[Toolbox], ToolCallFormat] | None = None
 
 
-def _functions(_: Toolbox) -> ToolCallFormat:
-    return FunctionCalls()
+def _functions(toolbox: Toolbox) -> ToolCallFormat:
+    return FunctionCalls(toolbox.tools)
 
 
 def _react(toolbox: Toolbox) -> ToolCallFormat:

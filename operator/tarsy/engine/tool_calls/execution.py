@@ -33,6 +33,7 @@ from tarsy.plan.model import SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Access, Message, Role, ToolOutcome
+from tarsy.record.replay import replay_metadata
 from tarsy.record.run import InteractionState
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -179,7 +180,7 @@ async def _between_boundaries(
         await _record(call, outcome, elapsed, context, interrupted=cut)
         return outcome
     event = _event(call, outcome, EventStatus.COMPLETED, context)
-    await world.recorder.tool_call_answered(call.id, outcome.content, elapsed, [event])
+    await world.recorder.tool_call_answered(call.id, outcome, elapsed, [event])
     await _tell_long(call, outcome, context)
     return outcome
 
@@ -227,7 +228,7 @@ async def _send(turn: CallTool, key: str, context: ToolCallContext) -> ToolOutco
         if not limit.expired():
             raise
         return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
-    return ToolOutcome(clean(outcome.content), outcome.is_error)
+    return replace(outcome, content=clean(outcome.content))
 
 
 async def _record(
@@ -257,6 +258,7 @@ def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolC
         is_error=outcome.is_error,
         duration_ms=0,
         loop=conversation.loop,
+        replayed=outcome.replayed,
     )
 
 
@@ -291,6 +293,7 @@ def _event(call: _Call, outcome: ToolOutcome, status: EventStatus, context: Tool
             "place": [turn.message_seq, turn.index],
             "is_error": outcome.is_error,
             **({"written_as": "text"} if is_written(turn.call.id) else {}),
+            **replay_metadata(outcome.replayed),
             **call.metadata,
         },
         stage=conversation.stage,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from tarsy.engine.conversation.state import Conversation
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
+from tarsy.record.boundaries import OfferedTools
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import Event, EventStatus, EventType
 
@@ -31,7 +32,8 @@ async def hold_to_pins(conversation: Conversation, toolbox: Toolbox, world: RunC
     found = toolbox.digests
     if not found:
         return
-    pinned = await world.recorder.pin_tools(found)
+    offered = OfferedTools(conversation.execution, tuple(toolbox.tools), toolbox.instructions)
+    pinned = await world.recorder.pin_tools(found, offered)
     lost = toolbox.hold(pinned)
     events = [
         _event(conversation, server, pinned[server], tools)

@@ -23,6 +23,11 @@ from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS, Author
 ATTRIBUTE: Final = "attribute"
 """Verb that allows creating an object in the name of another user."""
 
+PROMOTE: Final = "promote"
+"""Verb that allows letting a revision of a Chain serve without a passed evaluation."""
+
+CHAINS: Final = "chains"
+
 May = Callable[[Subject, ResourceAttributes], Awaitable[bool]]
 
 
@@ -49,7 +54,9 @@ class Request(_Lax):
     resource: _Resource
     namespace: str = ""
     user_info: _User
+    name: str = ""
     object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
 
 
 class Review(_Lax):
@@ -68,6 +75,8 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
     Raises:
         ApiError: the permission could not be checked; the object must not be created.
     """
+    if request.resource.resource == CHAINS:
+        return await _promoted(request, may)
     spec = (request.object or {}).get("spec")
     if request.operation != "CREATE" or not isinstance(spec, Mapping):
         return {"uid": request.uid, "allowed": True}  # an object without a spec is refused by its schema
@@ -87,6 +96,39 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
     )
 
 
+async def _promoted(request: Request, may: May) -> dict[str, Any]:
+    """Decides the admission of a Chain: who overrides or loosens its promotion needs the verb `promote`.
+
+    An override that stays as it was keeps its author; every other one gets the requesting user.
+    """
+    wanted, before = _promotion(request.object), _promotion(request.old_object)
+    override, was = wanted.get("override"), before.get("override")
+    overrides = isinstance(override, Mapping) and override != was
+    gate = ("policy", "suiteRef")
+    loosens = before.get("policy") == "WhenPassed" and any(wanted.get(key) != before.get(key) for key in gate)
+    if not overrides and not loosens:
+        return {"uid": request.uid, "allowed": True}
+    user = request.user_info
+    subject = Subject(user.username, user.uid, user.groups, user.extra)
+    what = ResourceAttributes(PROMOTE, GROUP, CHAINS, namespace=request.namespace, name=request.name)
+    if not await may(subject, what):
+        field = "spec.promotion.override" if overrides else "spec.promotion"
+        return _refused(
+            request,
+            f"{field}: {user.username} may not promote Chain {request.name}; in namespace {request.namespace} get "
+            f"permission for the verb {PROMOTE} on {CHAINS}.{GROUP} {request.name}, such as by the role tarsy-promoter",
+        )
+    if not overrides:
+        return {"uid": request.uid, "allowed": True}
+    return _with(request, _author(user), "/spec/promotion/override/author")
+
+
+def _promotion(obj: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    spec = (obj or {}).get("spec")
+    found = spec.get("promotion") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def _permission(request: Request) -> str:
     resource = f"{request.resource.resource}.{GROUP}"
     return f"or get permission for the verb {ATTRIBUTE} on {resource} in namespace {request.namespace}"
@@ -103,8 +145,8 @@ def _author(user: _User) -> Author:
     return Author.model_construct(username=user.username, uid=user.uid or None, groups=groups)
 
 
-def _with(request: Request, author: Author) -> dict[str, Any]:
-    patch = [{"op": "add", "path": "/spec/author", "value": author.to_dict()}]
+def _with(request: Request, author: Author, path: str = "/spec/author") -> dict[str, Any]:
+    patch = [{"op": "add", "path": path, "value": author.to_dict()}]
     encoded = base64.b64encode(orjson.dumps(patch)).decode()
     return {"uid": request.uid, "allowed": True, "patchType": "JSONPatch", "patch": encoded}
 

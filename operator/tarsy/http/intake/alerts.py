@@ -57,9 +57,10 @@ def draft_alert(
     spec, namespace = route.spec, target(route)
     key = f"{group_hash(route, notification)}@{begun.astimezone(UTC).isoformat()}"
     name = f"{_word(alert_type)}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-    text = clean(masked)
+    text, chain = clean(masked), spec.chain_ref
     if storm:
         limit = spec.storm or Storm()
+        chain = limit.chain_ref or chain
         text += (
             f"\n\nThis alert stands for an alert storm: AlertRoute {route.key} received more than {limit.alerts} new "
             f"alerts within {limit.seconds} seconds. Further ones are not investigated, but counted in its status."
@@ -70,7 +71,7 @@ def draft_alert(
         **place.spec,
         "incidentKey": key,
         "severity": spec.severity or notification.severity,
-        "chainRef": {"name": spec.chain_ref.name} if spec.chain_ref else None,
+        "chainRef": {"name": chain.name} if chain else None,
         "budget": spec.budget.to_dict() if spec.budget else None,
         "author": _author(author),
         "reader": _reader(route),

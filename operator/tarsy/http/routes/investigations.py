@@ -58,6 +58,7 @@ class InvestigationsQuery(Query):
     )
     since: Moment | None = Field(default=None, description="Only investigations accepted at or after this time.")
     until: Moment | None = Field(default=None, description="Only investigations accepted before this time.")
+    replays: bool = Field(default=False, description="Whether replays are listed too.")
     search: Annotated[str, StringConstraints(min_length=3, max_length=200)] | None = Field(
         default=None, description="Text to search for, at least 3 characters."
     )
@@ -129,6 +130,7 @@ def _filters(query: InvestigationsQuery, uids: dict[str, str]) -> Filters:
         until=query.until,
         words=query.search if by_words else None,
         text=None if by_words else query.search,
+        replays=query.replays,
     )
 
 

@@ -4,16 +4,23 @@ Decision: a call is looked up within the investigation in the path, because the 
 call of another investigation is never found. The calls of answers belong to the investigation.
 """
 
+import asyncio
+import base64
+
 from pydantic import Field
 
+from tarsy.engine.findings.conclusion import read_finding
+from tarsy.evals.cassette import CassetteError, write_cassette
+from tarsy.evals.recording import cassette_of
 from tarsy.http.authentication.identity import Permission
-from tarsy.http.errors import NotFound
+from tarsy.http.errors import Conflict, NotFound
 from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes import paging
 from tarsy.http.routes.investigations import RunUidQuery
 from tarsy.http.routes.lookup import find_run, located
 from tarsy.http.routes.parameters import RunQuery, Token
-from tarsy.http.views.trace import ModelCallDetails, ToolCallDetails, TraceView
+from tarsy.http.views.trace import CassetteView, ModelCallDetails, ToolCallDetails, TraceView
+from tarsy.store.replays import Replays
 from tarsy.store.trace import Trace
 
 MAX_CALLS = 2000
@@ -61,7 +68,40 @@ async def get_tool_call(ask: CheckedRequest) -> ToolCallDetails:
     return ToolCallDetails.detailed(found)
 
 
+async def get_cassette(ask: CheckedRequest) -> CassetteView:
+    """Returns the recorded calls of a finished run as a cassette, masked as they are stored.
+
+    Raises:
+        NotFound: there is no such run.
+        Conflict: it has not finished, is itself a replay, or is too large.
+    """
+    run = await located(ask, ask.query(RunUidQuery).uid)
+    found, where = await Replays(ask.services.pool).source(run), f"investigation {ask.namespace}/{ask.name}"
+    if found is None:
+        raise NotFound(f"{where} has no record")
+    if not found.state.finished:
+        raise Conflict(f"{where} has not finished; wait for it")
+    if found.replay:
+        raise Conflict(f"{where} is itself a replay; export the investigation that it replays")
+    try:
+        data = await asyncio.to_thread(lambda: write_cassette(cassette_of(found.run, lambda t: read_finding(t)[0])))
+    except CassetteError as error:
+        raise Conflict(f"{where}: {error}") from error
+    return CassetteView(cassette=base64.b64encode(data).decode(), calls=len(found.run.calls))
+
+
 ROUTES = (
+    Route(
+        method="GET",
+        path="/namespaces/{namespace}/investigations/{name}/trace/cassette",
+        operation="getCassette",
+        summary="Get the recorded tool calls of a finished run as a cassette, to be replayed",
+        handler=get_cassette,
+        permission=_TRACE,
+        query=RunUidQuery,
+        response=CassetteView,
+        aggregated=True,
+    ),
     Route(
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}/trace",

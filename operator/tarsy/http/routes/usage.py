@@ -27,6 +27,7 @@ class UsageQuery(Query):
     namespace: Namespaces = ()
     by: UsageBy = Field(default="model", description="Field to group by. Days are UTC days.")
     days: int = Field(default=30, ge=1, le=MAX_DAYS, description="Length of the period in days, ending now.")
+    replays: bool = Field(default=False, description="Whether model calls of replays count too.")
     limit: int = Field(
         default=100, ge=1, le=MAX_NAMES, description="Maximum number of groups. The total includes all of them."
     )
@@ -36,7 +37,7 @@ async def get_usage(ask: CheckedRequest) -> UsageView:
     """Returns the usage of models."""
     query = ask.query(UsageQuery)
     uids = [await ask.services.namespaces.uid(name) for name in query.namespace] or None
-    sums = await ask.services.reads.usage(query.days * _DAY, query.by, uids)
+    sums = await ask.services.reads.usage(query.days * _DAY, query.by, uids, replays=query.replays)
     return UsageView.of(query.by, query.days, sums, query.limit)
 
 

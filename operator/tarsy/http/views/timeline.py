@@ -36,6 +36,11 @@ class ClaimView(View):
 
     text: str
     supported: bool = Field(description="Whether at least one of its citations is supported.")
+    ungrounded: tuple[str, ...] = Field(
+        default=(),
+        description="Names and numbers of a supported claim that occur in none of its quotes, in the alert, or in the "
+        "arguments of the cited calls. Such a claim does not raise confidence.",
+    )
     citations: tuple[CitationView, ...]
 
 
@@ -57,6 +62,7 @@ class FindingView(View):
             ClaimView(
                 text=claim.text,
                 supported=claim.supported,
+                ungrounded=claim.ungrounded,
                 citations=tuple(
                     CitationView.model_validate(citation.model_dump(by_alias=True)) for citation in claim.citations
                 ),

@@ -16,6 +16,7 @@ from tarsy.http.models import View
 from tarsy.http.views.common import NEXT_PAGE, FailureView, RunRef, Spent, dollars
 from tarsy.http.views.investigations import AgentView, StageHead, head
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolDefinition
+from tarsy.record.replay import Rung
 from tarsy.record.run import InteractionState, InvestigationRecord, ModelCallKind
 from tarsy.record.trace import CallOwner, ModelCallDetail, ModelCallTrace, StageDetail, ToolCallDetail, ToolCallTrace
 
@@ -58,6 +59,8 @@ class ToolCallView(CallView):
     repeated_of: UUID | None = Field(description="Earlier call whose result was reused.")
     refused: str | None = Field(description="Reason why it was not made, as one CamelCase word.")
     access: Access
+    rung: Rung | None = Field(default=None, description="In a replay, the origin of the answer. Null otherwise.")
+    cassette_line: int | None = Field(default=None, description="In a replay, the line of the record that answered.")
 
     @classmethod
     def of(cls, found: ToolCallTrace) -> Self:
@@ -130,6 +133,13 @@ class TraceView(View):
             ),
             next=next_,
         )
+
+
+class CassetteView(View):
+    """The recorded tool calls of a run."""
+
+    cassette: str = Field(description="A gzip file in the format tarsy.dev/cassette/v1, in base64.")
+    calls: int = Field(description="Number of recorded calls.")
 
 
 class ToolUse(View):
@@ -291,4 +301,6 @@ def _tool_call(found: ToolCallTrace) -> dict[str, Any]:
         "repeated_of": found.repeated_of,
         "refused": found.refused,
         "access": found.access,
+        "rung": found.replayed.rung if found.replayed else None,
+        "cassette_line": found.replayed.line if found.replayed else None,
     }

@@ -107,6 +107,15 @@ class ChangesPlan(FrozenModel):
     """Kinds whose history is read where there is one, because the reader may get them; None: there is no reader."""
 
 
+class ReplayPlan(FrozenModel):
+    """How a replay answers tool calls that are not recorded, and what it replays."""
+
+    source: str
+    """For people: `Investigation NAME`, or `ConfigMap NAME, key KEY`."""
+    on_miss: Literal["Refuse", "Live"] = "Refuse"
+    seed: int | None = None
+
+
 class StagePlan(FrozenModel):
     """One stage: its agents, which run in parallel, and the synthesis that merges the results of several.
 
@@ -150,6 +159,8 @@ class Plan(FrozenModel):
     """All objects that the plan was made from, with their generations."""
     brought: tuple[ObjectRef, ...] = ()
     """MCPServers among them that the alert names itself; a user needs permission to use them for this run."""
+    replay: ReplayPlan | None = Field(default=None, exclude_if=lambda replay: replay is None)
+    """Only in plans of replays, so that older workers can read all others."""
     not_used: tuple[str, ...] = ()
     """A sentence for each setting that is ignored because the run acts with the rights of another namespace."""
 
@@ -211,6 +222,10 @@ class Plan(FrozenModel):
             for stage in self.stages
         )
         return self.model_copy(update={"stages": stages})
+
+    def replaying(self, replay: ReplayPlan) -> "Plan":
+        """Returns the plan of a replay: it takes no questions, because an answer would ask the tool servers of now."""
+        return self.model_copy(update={"replay": replay, "chat": None})
 
     def dump(self) -> bytes:
         """Canonical JSON: the same plan always gives the same bytes."""

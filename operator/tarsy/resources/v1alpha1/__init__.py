@@ -15,6 +15,8 @@ from tarsy.resources.v1alpha1.alert_route import AlertRoute, AlertRouteSpec, Ale
 from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, ChainStatus, Stage, StageAgent, Synthesis
 from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, ChatMessageStatus
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
+from tarsy.resources.v1alpha1.eval_run import EvalRun, EvalRunSpec, EvalRunStatus
+from tarsy.resources.v1alpha1.eval_suite import EvalSuite, EvalSuiteSpec, EvalSuiteStatus
 from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationSpec, InvestigationStatus
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
@@ -33,6 +35,8 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             ChatMessage,
             InvestigationDefaults,
             AlertRoute,
+            EvalSuite,
+            EvalRun,
         )
     }
 )
@@ -56,6 +60,12 @@ __all__ = [
     "ChatMessageStatus",
     "ConditionType",
     "ConfigStatus",
+    "EvalRun",
+    "EvalRunSpec",
+    "EvalRunStatus",
+    "EvalSuite",
+    "EvalSuiteSpec",
+    "EvalSuiteStatus",
     "Investigation",
     "InvestigationDefaults",
     "InvestigationDefaultsSpec",

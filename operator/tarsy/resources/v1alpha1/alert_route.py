@@ -131,6 +131,10 @@ class Storm(Model):
         default=20, description="Maximum new incidents of this route per interval that are investigated individually."
     )
     seconds: Annotated[int, Field(ge=1, le=3600)] = Field(default=60, description="Length of the interval in seconds.")
+    chain_ref: NameRef | None = Field(
+        default=None,
+        description="Chain of the Alert that stands for a storm. Defaults to the chain of its other Alerts.",
+    )
 
 
 class AlertRouteSpec(Model):

@@ -17,14 +17,17 @@ from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     NOTIFY_COLUMN,
     READY_COLUMNS,
+    Author,
     Budget,
     Concurrency,
     ConfigStatus,
     ExecutiveSummarySettings,
     Fallback,
     Iterations,
+    LocalRunbook,
     Loop,
     McpSelections,
+    NameRef,
     Seconds,
     Strategy,
     SuccessPolicy,
@@ -33,6 +36,9 @@ from tarsy.resources.v1alpha1.common import (
 )
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.notify import Notify
+
+Revision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16)]
+"""The first 16 hexadecimal digits of the digest of a revision."""
 
 MAX_BRIEF = 64
 """Maximum characters of the alert types column."""
@@ -170,6 +176,41 @@ class ChatSettings(Model):
     budget: Budget | None = Field(default=None, description="Usage limits of one answer.")
 
 
+class PromotionOverride(Model):
+    """Lets one revision of the chain serve without a passed evaluation."""
+
+    revision: Revision = Field(description="Revision to serve, as in status.candidateRevision.")
+    author: Author | None = Field(
+        default=None,
+        description="The user who set this override. Set by admission; leave it out. The override counts only while "
+        "this user has the verb promote on the Chain.",
+    )
+
+
+class Promotion(Model):
+    """When a new revision of the chain serves."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "self.policy != 'WhenPassed' || has(self.suiteRef)",
+            "policy WhenPassed needs suiteRef; name an EvalSuite, or use policy Immediate",
+            lambda self: self.policy != "WhenPassed" or self.suite_ref is not None,
+            field="suiteRef",
+        ),
+    )
+
+    policy: Literal["Immediate", "WhenPassed"] = Field(
+        description="When a new revision serves. Immediate: at once. WhenPassed: when an EvalRun of the suite passed "
+        "with it. Until then new runs use the revision in status.servingRevision."
+    )
+    suite_ref: NameRef | None = Field(
+        default=None, description="EvalSuite in the same namespace that a revision must pass."
+    )
+    override: PromotionOverride | None = Field(
+        default=None, description="Revision that serves without a passed evaluation. Requires the verb promote."
+    )
+
+
 class ChainSpec(Model):
     """Stages of the chain and settings common to all of them."""
 
@@ -185,6 +226,12 @@ class ChainSpec(Model):
         min_length=1,
         max_length=20,
         description="Stages, in order. Each stage receives the results of the previous ones.",
+    )
+    runbook: LocalRunbook | None = Field(
+        default=None,
+        description="Runbook for alerts that bring none. For runs in another namespace, the default runbook of that "
+        "namespace takes precedence, and before it the key runbook.md of a ConfigMap there that is named "
+        "tarsy-runbook-CHAIN and has the label tarsy.dev/runbook.",
     )
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the chain's agents.")
     strategy: Strategy | None = Field(default=None, description="Strategy of the chain's agents.")
@@ -210,6 +257,9 @@ class ChainSpec(Model):
     )
     chat: ChatSettings | None = Field(default=None, description="Settings of follow-up questions.")
     notify: Notify = Field(default=(), description="Notification targets for the investigations of this chain.")
+    promotion: Promotion | None = Field(
+        default=None, description="When a new revision of the chain serves. Defaults to at once."
+    )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may run this chain. Defaults to none."
     )
@@ -222,10 +272,16 @@ class ChainSpec(Model):
 
 
 class ChainStatus(ConfigStatus):
-    """Readiness of the chain."""
+    """Readiness of the chain, and the revision that serves."""
 
     alert_types: Annotated[str, clipped(MAX_BRIEF), StringConstraints(max_length=MAX_BRIEF)] | None = Field(
         default=None, description="Alert types of the chain, abbreviated for display."
+    )
+    serving_revision: Revision | None = Field(
+        default=None, description="Revision that new runs use, where spec.promotion is set."
+    )
+    candidate_revision: Revision | None = Field(
+        default=None, description="Revision of the current objects, where it does not serve yet."
     )
 
 
@@ -257,7 +313,14 @@ class Chain(Resource[ChainSpec, ChainStatus]):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
         Column("Alert types", ".status.alertTypes", description="Alert types that this chain handles."),
+        Column("Serving", ".status.servingRevision", description="Revision that new runs use, where promotion is set."),
         AGE,
+        Column(
+            "Promoted",
+            '.status.conditions[?(@.type=="Promoted")].reason',
+            description="Whether the newest revision serves, and why.",
+            wide=True,
+        ),
         Column("Description", ".spec.description", description="Purpose of the chain.", wide=True),
         NOTIFY_COLUMN,
         Column(

@@ -53,11 +53,14 @@ class ConditionType(StrEnum):
     SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"
+    PROMOTED = "Promoted"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
     SUCCEEDED = "Succeeded"
     EVIDENCE_DEGRADED = "EvidenceDegraded"
     BUDGET_EXCEEDED = "BudgetExceeded"
+    COMPLETE = "Complete"
+    PASSED = "Passed"
 
 
 class NameRef(Model):

@@ -12,7 +12,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from tarsy.resources.meta import AGE, Column, Resource, Status
-from tarsy.resources.schema import AlertType, LabelName, Lenient, Model, ObjectName, Time, Uid, ValidationRule, clipped
+from tarsy.resources.schema import (
+    SHA256,
+    AlertType,
+    LabelName,
+    Lenient,
+    Model,
+    ObjectName,
+    Time,
+    Uid,
+    ValidationRule,
+    clipped,
+)
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import (
     DESIRED_STATE_ONLY_FORWARD,
@@ -21,6 +32,7 @@ from tarsy.resources.v1alpha1.common import (
     AcceptanceSeconds,
     Author,
     Budget,
+    ConfigMapKeyRef,
     DesiredState,
     NameRef,
     ObjectRef,
@@ -31,9 +43,70 @@ from tarsy.resources.v1alpha1.common import (
 Phase = Literal["Pending", "Queued", "Running", "Concluding", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StagePhase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary"]
+OnMiss = Literal["Refuse", "Live"]
 Confidence = Literal["High", "Medium", "Low", "Inconclusive"]
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 MAX_STAGES = 20
+
+
+class ReplayOverrides(Model):
+    """Differences of a replay from the recorded run."""
+
+    chain_ref: NameRef | None = Field(
+        default=None,
+        description="Chain to run instead of the recorded one. Looked up first in this namespace. Required with "
+        "cassetteRef, unless a Chain of this namespace or the library handles the type of its alert.",
+    )
+    llm_provider_ref: NameRef | None = Field(
+        default=None, description="LLMProvider that all agents use instead of their own. Their fallbacks are not used."
+    )
+
+
+class EvalCaseRef(Model):
+    """A stored case of an EvalSuite. EvalRuns set it."""
+
+    suite_uid: Uid = Field(description="metadata.uid of the EvalSuite.")
+    name: LabelName = Field(description="Name of the case.")
+    digest: Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=SHA256)] = Field(
+        description="Digest of the stored recording."
+    )
+
+
+class Replay(Model):
+    """Recorded run to replay: its tool calls are answered from the record. No tool that changes anything is called."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "(has(self.of) ? 1 : 0) + (has(self.cassetteRef) ? 1 : 0) + (has(self.evalCase) ? 1 : 0) == 1",
+            "set exactly one of of (the name of a finished Investigation), cassetteRef (a key of a ConfigMap) and "
+            "evalCase (a stored case of an EvalSuite)",
+            lambda self: [self.of, self.cassette_ref, self.eval_case].count(None) == 2,
+        ),
+    )
+
+    of: ObjectRef | None = Field(
+        default=None,
+        description="Finished Investigation to replay. The author needs permission to get investigations/trace of it.",
+    )
+    cassette_ref: ConfigMapKeyRef | None = Field(
+        default=None,
+        description="Key of a ConfigMap with a cassette, in data or binaryData. The author needs permission to get "
+        "the ConfigMap.",
+    )
+    eval_case: EvalCaseRef | None = Field(
+        default=None,
+        description="Stored case of an EvalSuite in the same namespace. The author needs the permissions that its "
+        "source requires.",
+    )
+    overrides: ReplayOverrides | None = Field(default=None, description="Differences from the recorded run.")
+    on_miss: OnMiss | None = Field(
+        default=None,
+        description="Answer to a tool call that is not recorded. Refuse: an error. Live: the tool server is asked, if "
+        "the tool is known to be read-only. Defaults to Refuse.",
+    )
+    seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
+        default=None, description="Number of this sample among several replays of the same record. Not sent to models."
+    )
 
 
 class InvestigationSpec(Model):
@@ -41,14 +114,32 @@ class InvestigationSpec(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.alertRef) != has(self.alert)",
+            "has(self.replay) || has(self.alertRef) != has(self.alert)",
             "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings "
             "no alert: copy that of the Investigation that it names",
-            lambda self: (self.alert_ref is None) != (self.alert is None),
+            lambda self: self.replay is not None or (self.alert_ref is None) != (self.alert is None),
+        ),
+        ValidationRule(
+            "!has(self.replay) || !(has(self.alertRef) || has(self.alert) || has(self.chainRef) || has(self.retryOf))",
+            "with replay, leave out alertRef, alert, chainRef and retryOf: the alert is the recorded one, and another "
+            "chain goes into replay.overrides.chainRef",
+            lambda self: (
+                self.replay is None
+                or all(one is None for one in (self.alert_ref, self.alert, self.chain_ref, self.retry_of))
+            ),
+            field="replay",
         ),
         DESIRED_STATE_ONLY_FORWARD,
         *immutable(
-            "Investigation", "alertRef", "alert", "chainRef", "retryOf", "budget", "author", "acceptanceTimeoutSeconds"
+            "Investigation",
+            "alertRef",
+            "alert",
+            "chainRef",
+            "retryOf",
+            "replay",
+            "budget",
+            "author",
+            "acceptanceTimeoutSeconds",
         ),
     )
 
@@ -58,6 +149,11 @@ class InvestigationSpec(Model):
         default=None, description="Chain to run, regardless of the alert. Looked up first in this namespace."
     )
     retry_of: ObjectRef | None = Field(default=None, description="Investigation that this one reruns.")
+    replay: Replay | None = Field(
+        default=None,
+        description="Recorded run to replay, instead of an alert. A replay sends no notification, counts as no "
+        "incident, and is in no list or report unless asked for.",
+    )
     budget: Budget | None = Field(
         default=None, description="Usage limits of the run. If the chain sets a lower limit, the lower one applies."
     )
@@ -123,6 +219,29 @@ class FindingSummary(Lenient):
     )
 
 
+class RungSummary(Lenient):
+    """Tool calls of a replay by the origin of their answers."""
+
+    exact: Count = Field(default=0, description="Recorded with the same arguments.")
+    normalised: Count = Field(default=0, description="Recorded with arguments that mean the same.")
+    derived: Count = Field(default=0, description="Computed from a recorded answer that contains more.")
+    miss: Count = Field(default=0, description="Not recorded. Includes uses of the model provider's own tools.")
+    live: Count = Field(default=0, description="Answered by a tool server during the replay.")
+
+
+class ReplaySummary(Lenient):
+    """How far a replay kept to its record."""
+
+    coverage: Annotated[str, StringConstraints(max_length=8)] = Field(
+        default="", description="Share of tool calls that the record answered, such as 0.92."
+    )
+    rungs: RungSummary | None = Field(default=None, description="Tool calls by the origin of their answers.")
+    unused_calls: Count | None = Field(default=None, description="Recorded calls that answered nothing.")
+    divergence: Annotated[str, clipped(512), StringConstraints(max_length=512)] = Field(
+        default="", description="First tool call that differs from the recorded ones. Not set if none does."
+    )
+
+
 class LastError(Lenient):
     """Last error of the run."""
 
@@ -167,6 +286,9 @@ class InvestigationStatus(Status):
     )
     usage: UsageSummary | None = Field(default=None, description="Usage of the run so far.")
     finding: FindingSummary | None = Field(default=None, description="Summary of the finding.")
+    replay: ReplaySummary | None = Field(
+        default=None, description="How far a finished replay kept to its record. Not set for other runs."
+    )
     last_error: LastError | None = Field(default=None, description="Last error of the run.")
     queued_at: Time | None = Field(default=None, description="Time at which the run was queued.")
     started_at: Time | None = Field(default=None, description="Time at which a worker first claimed the run.")

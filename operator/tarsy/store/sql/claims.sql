@@ -58,13 +58,13 @@ WITH RECURSIVE line AS (
 )
 SELECT waiting.*, t.claimed_at AS served_at FROM line CROSS JOIN LATERAL (
     SELECT i.id, i.namespace, i.chain_namespace, i.chain, i.priority, i.accepted_at, i.namespace_limit, i.chain_limit,
-        l.investigation IS NOT NULL AS leased
+        l.investigation IS NOT NULL AS leased, i.replay
     FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NULL
         AND i.namespace = line.namespace AND i.chain_namespace = line.chain_namespace AND i.chain = line.chain
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
         AND {_readable}
-    ORDER BY i.priority DESC, i.accepted_at, i.id LIMIT :limit
+    ORDER BY i.replay, i.priority DESC, i.accepted_at, i.id LIMIT :limit
 ) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND NOT t.questions
 
 -- Answers in progress, by namespace.

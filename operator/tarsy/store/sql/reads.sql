@@ -5,7 +5,7 @@ id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_plann
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
-    executive_summary_error, failure_reason, failure_message, parent, published_digest
+    executive_summary_error, failure_reason, failure_message, parent, published_digest, replay, replay_report
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id
@@ -139,4 +139,5 @@ LATERAL (
 WHERE c.started_at >= now() - make_interval(secs => :seconds) AND c.state <> 'started'
     AND (c.state <> 'interrupted' OR c.input_tokens IS NULL)
     AND (:namespace_uids::text[] IS NULL OR i.namespace_uid = ANY(:namespace_uids))
+    AND (:replays OR NOT i.replay)
 GROUP BY 1 ORDER BY sum(c.cost_usd) DESC NULLS LAST, sum(c.input_tokens) DESC NULLS LAST, 1

@@ -1,11 +1,12 @@
 -- Finds and deletes old records. A record is kept for :seconds after its run ended; only those of :namespaces (none:
--- all).
+-- all), and only replays or none of them (:replays; null: both).
 
 -- A run whose end is not in the status of its object yet is kept for a day more: no run with a finding is `RecordLost`.
 -- name: _old
 i.state NOT IN ('pending', 'running') AND i.finished_at < now() - make_interval(secs => :seconds)
     AND (i.settled OR i.finished_at < now() - interval '1 day')
     AND (cardinality(:namespaces::text[]) = 0 OR i.namespace = ANY(:namespaces::text[]))
+    AND i.replay = coalesce(:replays, i.replay)
 
 -- name: survey
 SELECT i.namespace, count(*) AS investigations, min(i.finished_at) AS oldest, max(i.finished_at) AS newest
@@ -24,9 +25,12 @@ SELECT id, namespace FROM (
 ) line WHERE coalesce(rows_before, 0) < :rows
 
 -- name: tool_sets
-SELECT DISTINCT c.tool_set
+SELECT c.tool_set
 FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
 WHERE s.investigation = ANY(:ids::uuid[]) AND c.tool_set IS NOT NULL
+UNION
+SELECT e.offered FROM stage s JOIN execution e ON e.stage = s.id
+WHERE s.investigation = ANY(:ids::uuid[]) AND e.offered IS NOT NULL
 
 -- name: delete
 DELETE FROM investigation i
@@ -37,3 +41,4 @@ RETURNING i.namespace
 -- name: delete_tool_sets
 DELETE FROM tool_set t
 WHERE t.hash = ANY(:hashes::text[]) AND NOT EXISTS (SELECT FROM llm_interaction c WHERE c.tool_set = t.hash)
+    AND NOT EXISTS (SELECT FROM execution e WHERE e.offered = t.hash)

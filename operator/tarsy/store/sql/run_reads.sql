@@ -27,7 +27,8 @@ FROM (
 -- tries the last. Interrupted calls have no result.
 -- name: evidence
 SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
-    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result
+    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result, c.arguments,
+    coalesce(c.rung, (SELECT o.rung FROM mcp_interaction o WHERE o.id = c.repeated_of), '') = 'simulated' AS simulated
 FROM unnest(:call_ids::text[]) AS cited (id)
 JOIN stage s ON s.investigation = :investigation
 JOIN execution e ON e.stage = s.id

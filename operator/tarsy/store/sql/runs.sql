@@ -3,11 +3,14 @@
 -- name: accept
 WITH accepted AS (
     INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
-        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader)
+        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader, replay)
     VALUES (:id, :namespace, :namespace_uid, :name, :alert_type, :chain, :chain_namespace, :plan_hash, :stages_planned,
-        :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader)
+        :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader, :cassette::bytea IS NOT NULL)
     ON CONFLICT (id) DO NOTHING
     RETURNING id
+), recorded AS (
+    INSERT INTO replay_input (investigation, cassette) SELECT id, :cassette::bytea FROM accepted
+    WHERE :cassette::bytea IS NOT NULL
 )
 INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan)
 SELECT id, :author, :alert_data, :runbook, :plan FROM accepted
@@ -81,7 +84,7 @@ WITH open AS MATERIALIZED (
         event_seq = i.event_seq + CASE WHEN :event::uuid IS NULL THEN 0 ELSE 1 END,
         final_analysis = :final_analysis, finding = :finding::jsonb, executive_summary = :executive_summary,
         executive_summary_error = :executive_summary_error,
-        failure_reason = :failure_reason, failure_message = :failure_message,
+        failure_reason = :failure_reason, failure_message = :failure_message, replay_report = :replay_report::jsonb,
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
         usage_complete = i.usage_complete AND tally.calls = 0

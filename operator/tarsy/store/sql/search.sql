@@ -8,7 +8,7 @@ SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chai
     i.cost_complete, i.budget_limit, i.budget_message, 
     (i.evidence_missing <> '{}' OR coalesce(i.finding->>'no_tool_called', '') = 'true') AS evidence_degraded, i.finding,
     i.executive_summary, i.failure_reason, i.failure_message, i.object_deleted_at, n.author->>'username' AS author,
-    s.finished AS stages_finished, s.running AS current_stage
+    s.finished AS stages_finished, s.running AS current_stage, i.replay
 FROM (
     SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} ORDER BY {order} LIMIT :limit
 ) found JOIN investigation i ON i.id = found.id JOIN investigation_input n ON n.investigation = i.id, LATERAL (
@@ -53,6 +53,8 @@ i.input_tokens + i.output_tokens DESC, i.id DESC
 -- name: after_tokens
 AND (i.input_tokens + i.output_tokens, i.id) < (:after_key::bigint, :after_id::uuid)
 
+-- name: no_replays
+AND NOT i.replay
 -- name: with_id
 AND i.id = :id::uuid
 -- name: in_namespace

@@ -57,13 +57,14 @@ SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, '
     c.provider, c.model, c.strategy, c.input_tokens, c.output_tokens, c.thinking_tokens, c.cached_tokens, c.cost_usd,
     c.failure_reason, c.failure_message, NULL::text AS server, NULL::text AS tool, NULL::integer AS message_seq,
     NULL::integer AS index, NULL::integer AS attempt, NULL::boolean AS made, NULL::uuid AS repeated_of,
-    NULL::text AS refused, NULL::text AS access, NULL::text AS idempotency_key
+    NULL::text AS refused, NULL::text AS access, NULL::text AS idempotency_key, NULL::text AS rung,
+    NULL::integer AS cassette_line
 FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
 WHERE s.investigation = :investigation
 UNION ALL
 SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, 'tool', NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, c.server, c.tool, c.message_seq, c.index, c.attempt, c.made,
-    c.repeated_of, c.refused, c.access, c.idempotency_key
+    c.repeated_of, c.refused, c.access, c.idempotency_key, c.rung, c.cassette_line
 FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
 WHERE s.investigation = :investigation
 

@@ -49,15 +49,28 @@ events AS (
     FROM timeline_event w WHERE w.investigation = :investigation AND w.model_call = c.id
 )
 
+-- Stores tool set :tool_set, unless :tools is null.
+-- name: _tool_set
+stored AS MATERIALIZED (
+    SELECT hash FROM tool_set WHERE hash = :tool_set AND :tools::jsonb IS NOT NULL FOR KEY SHARE
+), tools AS (
+    INSERT INTO tool_set AS t (hash, definitions)
+    SELECT :tool_set, :tools::jsonb FROM run WHERE :tools::jsonb IS NOT NULL AND NOT EXISTS (SELECT FROM stored)
+    ON CONFLICT (hash) DO UPDATE SET definitions = t.definitions WHERE false
+)
+
 -- name: write_events
 WITH {_fence}, {_run}, {_events}
 SELECT true AS found FROM run
 
--- The tools that the run first saw stay; the update without effect makes the statement return their row.
+-- The tools that the run first saw stay; the update without effect makes the statement return their row. What the agent
+-- :execution is offered is recorded with them.
 -- name: pin_tools
-WITH {_fence}, {_run}, {_events}, pinned AS (
+WITH {_fence}, {_run}, {_events}, {_tool_set}, offered AS (
+    UPDATE execution e SET offered = :tool_set, instructions = :instructions::jsonb FROM run WHERE e.id = :execution
+), pinned AS (
     INSERT INTO tool_pin AS p (investigation, server, tools)
-    SELECT run.id, s.name, s.tools FROM run, unnest(:servers::text[], :tools::jsonb[]) AS s (name, tools)
+    SELECT run.id, s.name, s.tools FROM run, unnest(:servers::text[], :pins::jsonb[]) AS s (name, tools)
     ON CONFLICT (investigation, server) DO UPDATE SET server = p.server
     RETURNING p.server, p.tools
 )
@@ -181,13 +194,7 @@ SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
 -- both in order.
 
 -- name: _model_call_started
-stored AS MATERIALIZED (
-    SELECT hash FROM tool_set WHERE hash = :tool_set AND :tools::jsonb IS NOT NULL FOR KEY SHARE
-), tools AS (
-    INSERT INTO tool_set AS t (hash, definitions)
-    SELECT :tool_set, :tools::jsonb FROM run WHERE :tools::jsonb IS NOT NULL AND NOT EXISTS (SELECT FROM stored)
-    ON CONFLICT (hash) DO UPDATE SET definitions = t.definitions WHERE false
-), said AS (
+{_tool_set}, said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, tool_call_id, tool_name, provider_state)
     SELECT :execution, :first_seq + m.place - 1, m.role, m.content, m.tool_calls, m.tool_call_id, m.tool_name,
         m.provider_state
@@ -278,7 +285,8 @@ ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 closed AS (
     UPDATE mcp_interaction c SET
         state = :ended_state, finished_at = now(), duration_ms = coalesce(c.duration_ms, :ended_duration_ms),
-        result = coalesce(c.result, :ended_result)
+        result = coalesce(c.result, :ended_result), rung = coalesce(c.rung, :ended_rung),
+        cassette_line = coalesce(c.cassette_line, :ended_cassette_line)
     FROM fence WHERE c.id = :ended_id AND c.state = 'started'
     RETURNING c.made
 ), tally AS MATERIALIZED (
@@ -330,7 +338,7 @@ RETURNING true AS found
 -- The result of a call that stays open, because its summary for the model is to be made first.
 -- name: tool_call_answered
 WITH {_fence}, {_run}, {_events}
-UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result
+UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result, rung = :rung, cassette_line = :cassette_line
 FROM run WHERE c.id = :id
 RETURNING true AS found
 

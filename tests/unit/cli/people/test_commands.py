@@ -14,7 +14,7 @@ from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()
 COMMANDS = [
-    "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "timeline", "trace", "triage",
+    "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval", "timeline", "trace", "triage",
     "usage", "why",
 ]  # fmt: skip
 

@@ -4,9 +4,10 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.engine.strategies.react import Kind, Parsed, parse_react
 from tarsy.llm import ToolDefinition
 
@@ -36,7 +37,7 @@ def is_whole(parsed: Parsed) -> None:
     json.dumps(parsed.arguments)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(text=TEXTS)
 def test_any_text_is_read_and_always_the_same(text: str) -> None:
     for tools in ((), TOOLS):
@@ -47,7 +48,7 @@ def test_any_text_is_read_and_always_the_same(text: str) -> None:
             assert parsed.tool in {tool.name for tool in tools}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     thought=st.text(st.characters(codec="utf-8", categories=("L", "N", "Zs")), min_size=1),
     arguments=st.dictionaries(
@@ -71,7 +72,7 @@ def test_a_proper_call_is_read_as_written(thought: str, arguments: dict[str, obj
     assert parsed.thought == thought.strip()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     name=st.text(max_size=300),
     schema=st.recursive(

@@ -34,7 +34,8 @@ class Case:
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((Path(__file__).parent / name).read_text(encoding="utf-8"), loader)
 
 
 def _drawn(found: re.Match[str]) -> str:

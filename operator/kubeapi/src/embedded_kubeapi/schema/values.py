@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from embedded_kubeapi.cel.patterns import pattern
 from embedded_kubeapi.errors import (
     FieldError,
     duplicate,
@@ -19,7 +20,6 @@ from embedded_kubeapi.errors import (
     wrong_type,
 )  # fmt: skip
 from embedded_kubeapi.objects import type_name
-from embedded_kubeapi.patterns import pattern
 
 Errors = list[FieldError]
 _KINDS: dict[str, tuple[type, ...]] = {

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from embedded_kubeapi.cel.errors import CelSyntaxError
+from .errors import CelSyntaxError
 
 
 @dataclass(frozen=True, slots=True)

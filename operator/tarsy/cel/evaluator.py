@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from embedded_kubeapi.cel import library, operators
-from embedded_kubeapi.cel.budget import IN_SCOPE, PER_EXPRESSION, Budget, charged
-from embedded_kubeapi.cel.errors import CelError, CelSyntaxError
-from embedded_kubeapi.cel.operators import Optional, boolean
-from embedded_kubeapi.cel.parser import Call, Ident, Index, ListOf, Literal, MapOf, Node, Select, parse
+from . import library, operators
+from .budget import IN_SCOPE, PER_EXPRESSION, Budget, charged
+from .errors import CelError, CelSyntaxError
+from .operators import Optional, boolean
+from .parser import Call, Ident, Index, ListOf, Literal, MapOf, Node, Select, parse
 
 Scope = Mapping[str, Any]
 Closure = Callable[[Scope], Any]

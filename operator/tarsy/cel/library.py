@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from embedded_kubeapi.cel.errors import CelError
-from embedded_kubeapi.cel.operators import TYPES, Optional, Quantity, TypeValue, contains, equal, fits, kind
-from embedded_kubeapi.patterns import BadPattern, Pattern, pattern
+from .errors import CelError
+from .operators import TYPES, Optional, Quantity, TypeValue, contains, equal, fits, kind
+from .patterns import BadPattern, Pattern, pattern
 
 _DURATION = re.compile(r"([-+]?)((?:\d+(?:\.\d*)?(?:h|ms|us|µs|ns|m|s))+|0)")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}

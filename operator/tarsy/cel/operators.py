@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from embedded_kubeapi.cel.errors import CelError
+from .errors import CelError
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _NUMBERS = (int, float)

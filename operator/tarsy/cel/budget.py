@@ -2,15 +2,16 @@
 
 Kubernetes stops a rule at a million of its units, and all rules of an object at ten million, about a tenth of a second
 and a second there (kubernetes.io/docs/reference/using-api/cel, "Resource constraints"). Ours are larger units, chosen
-to stop at about the same times here.
+to stop at about the same times here. A deadline stops an evaluation on a machine that is slower than that.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
-from embedded_kubeapi.cel.errors import CelCostError, CelError
+from .errors import CelCostError, CelError
 
 PER_EXPRESSION = 200_000
 PER_OBJECT = 500_000
@@ -23,13 +24,24 @@ class Budget:
 
     Args:
         limit: units.
+        whole: budget that this one is a part of.
+        seconds: time limit, checked each time units are spent; None: no limit.
+        clock: returns monotonic seconds.
     """
 
-    __slots__ = ("_whole", "left")
+    __slots__ = ("_clock", "_until", "_whole", "left")
 
-    def __init__(self, limit: int, whole: Budget | None = None) -> None:
+    def __init__(
+        self,
+        limit: int,
+        whole: Budget | None = None,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.left = limit
         self._whole = whole
+        self._clock = clock
+        self._until = None if seconds is None else clock() + seconds
 
     def part(self) -> Budget:
         """Returns the budget of one expression."""
@@ -39,8 +51,10 @@ class Budget:
         """Spends units.
 
         Raises:
-            CelCostError: there are not so many left.
+            CelCostError: there are not so many left, or the time is over.
         """
+        if self._until is not None and self._clock() > self._until:
+            raise CelCostError("operation cancelled: time limit exceeded")
         self.left -= units
         if self._whole is not None:
             self._whole.left -= units

@@ -1,0 +1,149 @@
+"""Reconciles EvalRuns: runs the samples of a candidate, and decides whether it passed.
+
+Watches: EvalRuns, and all configuration, which a run may wait for. Decides: when a run begins and with which terms,
+when no further sample is started, and the verdict. Writes: the run and its samples into the database, Investigations,
+`Complete` and `Passed`, and an Event with the verdict.
+
+Decision: the terms are frozen when the run begins, and so is the revision of the candidate. If the candidate changes
+before all samples have ended, the results would mix two revisions: the run ends as Insufficient.
+"""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from tarsy.controllers.evals.candidate import find_chain, prepare, revision
+from tarsy.controllers.evals.projection import CANCELLED, ended_before, project, verdict, waiting
+from tarsy.controllers.evals.samples import cancel_samples, collect, create_sample, next_samples, spent
+from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.expiry import expire
+from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
+from tarsy.evals.cases import Terms
+from tarsy.evals.verdict import Verdict
+from tarsy.resources.meta import condition
+from tarsy.resources.v1alpha1 import EvalRun
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.store.evals import EvalRunRecord, Evals
+
+LOOK_SECONDS = 2.0
+"""Seconds between two looks at the samples of a run: the end of an Investigation does not queue its EvalRun."""
+
+RECHECK_SECONDS = 15.0
+"""Seconds until a run that waits is looked at again: rights are not watched."""
+
+_SUMMARY = 1024
+
+
+async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> float | None:
+    """Brings an EvalRun forward; returns the seconds until the next look, None when none is needed.
+
+    Args:
+        run: the object.
+        evals: the stored evaluations.
+        context: of all reconciles.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+        StoreError: Postgres is unavailable.
+    """
+    now, identity = datetime.now(UTC), UUID(run.metadata.uid)
+    client, cache = context.kubernetes.client, context.cache
+    record = await evals.run(identity)
+    if record is None:
+        if _is_complete(run):  # its results are purged; the verdict stays in the status
+            return await expire(client, cache, run, run.status.finished_at, now)
+        if (end := _never(run)) is not None:
+            status = ended_before(run, *end, now)
+            await write_status(client, cache, run, status)
+            return await expire(client, cache, run, status.finished_at, now)
+        try:
+            new = await prepare(run, evals, context)
+        except NotYet as refusal:
+            await write_status(client, cache, run, waiting(run, refusal.reason, refusal.message, now))
+            return RECHECK_SECONDS
+        await evals.begin(new)
+        record = await evals.run(identity)
+        if record is None:
+            return LOOK_SECONDS
+    if ACCEPTED_UID not in run.metadata.annotations:
+        run = await mark_accepted(client, cache, run)
+    terms = Terms.model_validate(record.terms)
+    if record.verdict is None:
+        record = await _advance(run, record, terms, evals, context)
+    totals, usage = await evals.by_case(identity), await evals.usage(identity)
+    written = await write_status(client, cache, run, project(run, record, terms, totals, usage, now))
+    if record.verdict is None:
+        return LOOK_SECONDS
+    if written is not None and not _is_complete(run):
+        await _tell(run, record.verdict, record.summary or record.verdict, context)
+    return await expire(client, cache, run, record.finished_at, now)
+
+
+async def _tell(run: EvalRun, found: str, said: str, context: ReconcileContext) -> None:
+    """Writes the Event of a verdict."""
+    if found == Verdict.PASSED:
+        await context.kubernetes.events.tell(run, found, said)
+    else:
+        await context.kubernetes.events.tell(run, found, said, kind="Warning")
+
+
+async def _advance(
+    run: EvalRun, record: EvalRunRecord, terms: Terms, evals: Evals, context: ReconcileContext
+) -> EvalRunRecord:
+    """Judges the samples that have ended, starts the next ones, and decides when none is left."""
+    await collect(run, record, terms, await evals.begun(record.id), evals, context)
+    begun = await evals.begun(record.id)
+    stop = _stop(run, record, context)
+    if stop is not None:
+        await cancel_samples(run, begun, context)
+        return await _finish(record, *stop, evals)
+    over_budget = spent(terms.budget, await evals.usage(record.id))
+    upcoming = [] if over_budget is not None else next_samples(terms, begun)
+    for case, sample in upcoming:
+        await create_sample(run, record, case, sample, evals, context)
+    if upcoming or any(not one.ended for one in begun):
+        return record
+    found = verdict(terms, await evals.by_case(record.id))
+    reasons = found.reasons if over_budget is None else (over_budget, *found.reasons)
+    return await _finish(record, found.verdict.value, " ".join(reasons), evals)
+
+
+async def _finish(record: EvalRunRecord, found: str, summary: str, evals: Evals) -> EvalRunRecord:
+    text = summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…"
+    await evals.finish(record.id, found, text)
+    return await evals.run(record.id) or record
+
+
+def _stop(run: EvalRun, record: EvalRunRecord, context: ReconcileContext) -> tuple[str, str] | None:
+    """Returns verdict and reason of a run that must not go on; None: it goes on."""
+    if run.spec.desired_state == "Cancelled":
+        return CANCELLED, "The run was cancelled."
+    try:
+        now = revision(find_chain(run, context), context)
+    except NotYet as problem:
+        return Verdict.INSUFFICIENT.value, f"The candidate cannot be measured any more: {problem.message}."
+    if now != record.revision:
+        text = (
+            f"The candidate changed during the run, from revision {record.revision} to {now}; create a new EvalRun to "
+            "measure it."
+        )
+        return Verdict.INSUFFICIENT.value, text
+    return None
+
+
+def _never(run: EvalRun) -> tuple[str, str] | None:
+    """Returns why a run without a record never begins, as reason and message; None: it begins."""
+    accepted = run.metadata.annotations.get(ACCEPTED_UID)
+    if accepted is not None and accepted != run.metadata.uid:
+        return "Restored", "This is a copy of a run that was measured before; create a new one to measure again."
+    if accepted is not None:
+        return "RecordLost", "The results of this run are no longer in the database; create a new one to measure again."
+    if run.spec.desired_state == "Cancelled":
+        return "CancelledBeforeStart", "The run was cancelled before it began."
+    return None
+
+
+def _is_complete(run: EvalRun) -> bool:
+    found = condition(run.status.conditions, ConditionType.COMPLETE)
+    return found is not None and found.status == "True"

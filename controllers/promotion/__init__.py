@@ -1,0 +1,1 @@
+"""Decides which revision of a Chain with `spec.promotion` serves new runs."""

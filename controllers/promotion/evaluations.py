@@ -1,0 +1,153 @@
+"""Reads what EvalRuns say of the revisions of a Chain, and which EvalRun is to be created or cancelled.
+
+An EvalRun counts for a revision if it measured that revision with the Chain's own models, by the suite of
+`spec.promotion` as it is now: one whose recordings or expectations changed since is another suite.
+
+Decision: the name of an EvalRun that the operator creates is computed from revision and suite, so that a second
+controller or a restart creates the same one; one at a time runs for a Chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from tarsy.controllers.promotion.decision import SHORT, Evaluation, Verdict
+from tarsy.resources.meta import API_VERSION, condition
+from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
+from tarsy.resources.v1alpha1.common import ConditionType
+
+PROMOTES = "tarsy.dev/promotes"
+"""Label of EvalRuns that the operator created: uid of the Chain."""
+
+OF_REVISION = "tarsy.dev/revision"
+"""Annotation of EvalRuns that the operator created: digest of the revision."""
+
+_MAX_NAME = 63
+_FINISHED = ("Passed", "Regressed", "Insufficient", "Cancelled")
+
+
+def suite_problem(suite: EvalSuite | None, name: str) -> tuple[str, str] | None:
+    """Explains why a suite cannot evaluate, as reason and sentence; None: it can."""
+    if suite is None:
+        return "SuiteMissing", f"EvalSuite {name} does not exist; create it."
+    ready = condition(suite.status.conditions, ConditionType.READY)
+    if ready is None or ready.status == "Unknown":
+        return "SuiteNotReady", f"EvalSuite {name} has not been checked yet."
+    if ready.status == "False":
+        return "SuiteNotReady", f"EvalSuite {name} is not Ready: {ready.message}"
+    return None
+
+
+def evaluations_of(revision: str, suite: EvalSuite, chain: Chain, runs: Iterable[EvalRun]) -> list[Evaluation]:
+    """Returns the evaluations that count for a revision.
+
+    Args:
+        revision: digest of the revision.
+        suite: the suite of the Chain's promotion.
+        chain: the Chain.
+        runs: the EvalRuns of its namespace.
+    """
+    found = []
+    for run in runs:
+        if _measures(run, suite, chain) and _same_revision(run, revision) and _same_suite(run, suite):
+            evaluation = _evaluation(run)
+            if evaluation is not None:
+                found.append(evaluation)
+    return found
+
+
+def next_own_run(
+    revision: str, suite: EvalSuite, chain: Chain, baseline: str | None, runs: Iterable[EvalRun]
+) -> dict[str, Any]:
+    """Builds the EvalRun that the operator creates for a revision.
+
+    Args:
+        revision: digest of the revision.
+        suite: the suite; the samples run on behalf of its author.
+        chain: the Chain.
+        baseline: name of the EvalRun to compare with.
+        runs: the EvalRuns of the namespace; a cancelled one of the same name is followed by another.
+    """
+    spec: dict[str, Any] = {
+        "suiteRef": {"name": suite.metadata.name},
+        "candidate": {"chainRef": {"name": chain.metadata.name}},
+    }
+    if baseline is not None:
+        spec["baseline"] = {"evalRunRef": {"name": baseline}}
+    if suite.spec.author is not None:
+        spec["author"] = suite.spec.author.to_dict()
+    name, taken = own_name(revision, suite, chain), {run.metadata.name for run in runs}
+    number = next(n for n in count(1) if (name if n == 1 else f"{name}-{n}") not in taken)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": EvalRun.KIND,
+        "metadata": {
+            "name": name if number == 1 else f"{name}-{number}",
+            "namespace": chain.metadata.namespace,
+            "labels": {PROMOTES: chain.metadata.uid},
+            "annotations": {OF_REVISION: revision},
+        },
+        "spec": spec,
+    }
+
+
+def own_name(revision: str, suite: EvalSuite, chain: Chain) -> str:
+    """Returns the name of the EvalRun that the operator creates for a revision."""
+    parts = (chain.metadata.uid, revision, suite.metadata.uid, suite.status.digest or "")
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
+    return f"{chain.metadata.name[: _MAX_NAME - 12].rstrip('-.')}-{digest}"
+
+
+def unfinished(chain: Chain, runs: Iterable[EvalRun]) -> list[EvalRun]:
+    """Lists the EvalRuns that the operator created for a Chain and that have not finished."""
+    uid = chain.metadata.uid
+    return [run for run in runs if run.metadata.labels.get(PROMOTES) == uid and run.status.phase not in _FINISHED]
+
+
+def superseded(runs: Iterable[EvalRun], revision: str) -> list[EvalRun]:
+    """Lists the EvalRuns that measure another revision than the current one, and are not cancelled yet."""
+    return [
+        run
+        for run in runs
+        if run.metadata.annotations.get(OF_REVISION) != revision and run.spec.desired_state != "Cancelled"
+    ]
+
+
+def _measures(run: EvalRun, suite: EvalSuite, chain: Chain) -> bool:
+    measured = run.status.candidate
+    return (
+        run.spec.suite_ref.name == suite.metadata.name
+        and run.spec.candidate.chain_ref.name == chain.metadata.name
+        and run.spec.candidate.llm_provider_ref is None
+        and (measured is None or measured.chain_namespace in (None, chain.metadata.namespace))
+    )
+
+
+def _same_revision(run: EvalRun, revision: str) -> bool:
+    """Whether a run measured a revision; one that has not started measures the current objects."""
+    measured = run.status.candidate.revision if run.status.candidate is not None else None
+    if measured is None:
+        return run.status.phase in (None, "Pending") and run.spec.desired_state == "Running"
+    return len(measured) >= SHORT and revision.startswith(measured)
+
+
+def _same_suite(run: EvalRun, suite: EvalSuite) -> bool:
+    return run.status.suite_digest in (None, suite.status.digest)
+
+
+def _evaluation(run: EvalRun) -> Evaluation | None:
+    status, name = run.status, run.metadata.name
+    match status.phase:
+        case "Passed" | "Regressed" | "Insufficient":
+            verdict: Verdict = status.phase
+            return Evaluation(verdict, name, status.summary or "", status.failed_cases)
+        case "Cancelled":
+            return None
+        case None | "Pending":
+            accepted = condition(status.conditions, ConditionType.ACCEPTED)
+            if accepted is not None and accepted.status == "False":
+                return Evaluation("Blocked", name, accepted.message)
+    return Evaluation("Running", name)

@@ -1,0 +1,117 @@
+"""Plans the cases of a suite from files, without a cluster: the code of acceptance, as for `tarsy plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tarsy.cli.plan_check import is_whole
+from tarsy.cli.plan_files import Manifests, read_files
+from tarsy.controllers.readiness.masking import masking_errors
+from tarsy.evals.suite import Suite, SuiteCase
+from tarsy.plan.catalog import ResourceCatalog
+from tarsy.plan.check import check_references
+from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
+from tarsy.plan.model import Plan
+from tarsy.plan.resolve import explain_plan
+from tarsy.plan.select import NoChain, select
+from tarsy.resources.meta import GROUP
+from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.runtime.in_process.sample import PlannedCase
+from tarsy.runtime.in_process.suite_run import providers
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Where the plans come from.
+
+    Attributes:
+        files: files and directories with the configuration.
+        namespace: of the runs, and of objects without one.
+        library_namespace: namespace of the library.
+        chain: name of the Chain for all cases; None: each alert type selects its own.
+    """
+
+    files: Sequence[Path]
+    namespace: str
+    library_namespace: str
+    chain: str | None = None
+
+
+@dataclass(slots=True)
+class PlannedSuite:
+    """The cases with their plans, and a sentence for each error."""
+
+    cases: list[PlannedCase] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def plan_suite(suite: Suite, configuration: Configuration) -> PlannedSuite:
+    """Plans all cases.
+
+    Args:
+        suite: the cases.
+        configuration: where the plans come from.
+    """
+    manifests = read_files(configuration.files, configuration.namespace)
+    catalog = ResourceCatalog(manifests.objects.values(), manifests.namespaces)
+    planned, errors = PlannedSuite(), list[PlanError]()
+    if not (manifests.objects or manifests.problems):
+        named = ", ".join(str(path) for path in configuration.files)
+        planned.problems.append(f"{named}: hold no object of {GROUP}; name files with configuration")
+        return planned
+    for case in suite.cases:
+        try:
+            if (plan := _plan(case, configuration, manifests, catalog)) is not None:
+                planned.cases.append(PlannedCase(case, plan))
+        except PlanInvalid as invalid:
+            errors += invalid.errors
+        except ValidationError as error:
+            where = error.errors(include_url=False)[0]
+            planned.problems.append(f"case {case.name}: alert.type: {where['msg']}; record the case again")
+    for obj in manifests.objects.values():
+        errors += [*check_references(obj, catalog), *masking_errors(obj)]
+    found = (manifests.problem(error) for error in dict.fromkeys(errors))
+    problems = [*manifests.problems, *(problem for problem in found if problem is not None)]
+    planned.problems += [str(problem) for problem in dict.fromkeys(problems)]
+    return planned
+
+
+def missing_rates(cases: Collection[PlannedCase]) -> Iterator[str]:
+    """Yields a sentence for each provider without rates: a budget in US dollars cannot be kept with it."""
+    refs = {one.ref.name for case in cases for one in providers(case.plan) if one.rates is None}
+    for name in sorted(refs):
+        yield (
+            f"LLMProvider {name}: rates: not known for its model, so that the budget costUSD cannot be kept; set "
+            "spec.rates, or use a budget of tokens"
+        )
+
+
+def _plan(case: SuiteCase, configuration: Configuration, manifests: Manifests, catalog: ResourceCatalog) -> Plan | None:
+    """Returns the plan of a case; None: an object that it uses is invalid, as is reported.
+
+    Raises:
+        PlanInvalid: it cannot be planned.
+    """
+    namespace, library = configuration.namespace, configuration.library_namespace
+    alert = AlertContent(alert_type=case.cassette.header.alert.type, data="-")
+    source = FieldPath("case", namespace, case.name)
+    chain = select(
+        namespace=namespace,
+        alert=alert,
+        catalog=catalog,
+        library_namespace=library,
+        source=source,
+        chain_ref=(configuration.chain, source / "--chain") if configuration.chain else None,
+    )
+    if isinstance(chain, NoChain):
+        field_name, _, message = chain.message.partition(": ")
+        raise PlanInvalid([PlanError(source.kind, namespace, case.name, field_name, message)])
+    if not is_whole(chain, namespace, manifests, catalog, library):
+        return None
+    return explain_plan(
+        namespace=namespace, alert=alert, chain=chain, catalog=catalog, library_namespace=library, source=source
+    ).plan

@@ -1,0 +1,188 @@
+"""Prepares recordings as cases of a suite, and freezes the terms that an EvalRun is judged by.
+
+Decision: a recording is masked again when it becomes a case. It may come from anywhere, and patterns that were added
+since it was made take effect. The digest of a case covers the masked recording and what is expected of it, so that two
+runs are compared only on cases that mean the same.
+"""
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+
+import orjson
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from tarsy.evals.cassette import Cassette, ChangesRecord, Header, RecordedCall, ServerRecord, write_cassette
+from tarsy.evals.expectations import COVERAGE_MIN
+from tarsy.evals.verdict import CaseSamples
+from tarsy.masking import without_secrets_or_withheld
+from tarsy.resources.v1alpha1.eval_suite import EvalBudget, EvalCase, EvalSuiteSpec
+from tarsy.resources.v1alpha1.expectation import Expectation, Gate
+
+WITHHELD = "This recorded text could not be searched for secrets and is withheld."
+
+_Mask = Callable[[str], str]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class FrozenCase(_Frozen):
+    """A case as an EvalRun began with it.
+
+    Attributes:
+        recording: digest of the stored recording.
+        digest: digest of recording and expectation.
+    """
+
+    name: str
+    recording: str
+    digest: str
+    expect: Expectation
+    coverage_min: float = COVERAGE_MIN
+
+
+class FrozenSamples(_Frozen):
+    """Samples of a case of the baseline, as they were when an EvalRun began."""
+
+    name: str
+    digest: str
+    passed: int
+    failed: int
+    inconclusive: int
+    asked: int
+
+    def samples(self) -> CaseSamples:
+        """Returns the samples as a verdict takes them."""
+        return CaseSamples(self.name, self.digest, self.passed, self.failed, self.inconclusive, asked=self.asked)
+
+
+class Terms(_Frozen):
+    """What an EvalRun measures and how it is decided; frozen when it begins. `baseline` is None without one."""
+
+    cases: tuple[FrozenCase, ...]
+    samples: int
+    parallelism: int
+    gate: Gate
+    budget: EvalBudget | None = None
+    baseline: tuple[FrozenSamples, ...] | None = None
+    llm_provider: str | None = None
+
+
+def masked_recording(cassette: Cassette, mask: _Mask) -> bytes:
+    """Returns the file of a cassette with all texts masked, and without a known cause.
+
+    Args:
+        cassette: the recording.
+        mask: masks one text.
+
+    Raises:
+        CassetteError: the masked recording exceeds a limit.
+    """
+    text = partial(_masked, mask)
+    header = cassette.header.model_copy(
+        update={
+            "alert": cassette.header.alert.model_copy(update={"data": text(cassette.header.alert.data)}),
+            "runbook": None if cassette.header.runbook is None else text(cassette.header.runbook),
+            "servers": {name: _server(one, text) for name, one in cassette.header.servers.items()},
+            "changes": None if cassette.header.changes is None else _changes(cassette.header.changes, text),
+            "truth": None,
+        }
+    )
+    return write_cassette(
+        Cassette(Header.model_validate(header.model_dump()), tuple(_call(c, text) for c in cassette.calls))
+    )
+
+
+def recording_digest(recording: bytes) -> str:
+    """Returns the digest that a stored recording is found by."""
+    return hashlib.sha256(recording).hexdigest()
+
+
+def case_digest(case: EvalCase, recording: str) -> str:
+    """Returns the digest of a case: its recording, given by digest, and what is expected of it."""
+    expected = {"expect": case.expect.to_dict(), "coverageMin": case.coverage_min, "recording": recording}
+    return hashlib.sha256(orjson.dumps(expected, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def suite_digest(cases: dict[str, str]) -> str:
+    """Returns the digest of a suite from the digests of its cases by name."""
+    return hashlib.sha256(orjson.dumps(cases, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def freeze(
+    spec: EvalSuiteSpec,
+    recordings: dict[str, str],
+    baseline: tuple[FrozenSamples, ...] | None,
+    llm_provider: str | None = None,
+) -> Terms:
+    """Freezes the terms of an EvalRun.
+
+    Args:
+        spec: of the suite.
+        recordings: digest of the stored recording of each case, by name.
+        baseline: samples to compare with; None: there is no baseline.
+        llm_provider: LLMProvider that all agents use instead of their own; None: their own.
+    """
+    cases = tuple(
+        FrozenCase(
+            name=case.name,
+            recording=recordings[case.name],
+            digest=case_digest(case, recordings[case.name]),
+            expect=case.expect,
+            coverage_min=COVERAGE_MIN if case.coverage_min is None else case.coverage_min,
+        )
+        for case in spec.cases
+    )
+    return Terms(
+        cases=cases,
+        samples=spec.samples,
+        parallelism=spec.parallelism,
+        gate=spec.gate,
+        budget=spec.budget,
+        baseline=baseline,
+        llm_provider=llm_provider,
+    )
+
+
+def _masked(mask: _Mask, text: str) -> str:
+    return without_secrets_or_withheld(mask, text, "a recorded text of an evaluation", WITHHELD).text if text else text
+
+
+def _server(server: ServerRecord, text: _Mask) -> ServerRecord:
+    tools = tuple(tool.model_copy(update={"description": text(tool.description)}) for tool in server.tools)
+    unavailable = None if server.unavailable is None else text(server.unavailable)
+    return server.model_copy(
+        update={"tools": tools, "instructions": text(server.instructions), "unavailable": unavailable}
+    )
+
+
+def _changes(changes: ChangesRecord, text: _Mask) -> ChangesRecord:
+    statements = tuple(
+        one.model_copy(update={"text": text(one.text), "quote": text(one.quote)}) for one in changes.statements
+    )
+    return changes.model_copy(update={"summary": text(changes.summary), "statements": statements})
+
+
+def _call(call: RecordedCall, text: _Mask) -> RecordedCall:
+    return call.model_copy(
+        update={
+            "arguments": _arguments(call.arguments, text),
+            "result": text(call.result),
+            "shown": None if call.shown is None else text(call.shown),
+        }
+    )
+
+
+def _arguments(arguments: JsonValue, text: _Mask) -> JsonValue:
+    """Masks each text among the arguments of a call."""
+    match arguments:
+        case str():
+            return text(arguments)
+        case list():
+            return [_arguments(one, text) for one in arguments]
+        case dict():
+            return {name: _arguments(one, text) for name, one in arguments.items()}
+        case _:
+            return arguments

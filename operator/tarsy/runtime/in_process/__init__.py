@@ -1,0 +1,1 @@
+"""Runs investigations in one process, without Postgres and without a Kubernetes API, for evals."""

@@ -1,0 +1,98 @@
+"""Holds the data of one run in memory: its stages, executions, calls and timeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
+from tarsy.record.history import BudgetExceeded
+from tarsy.record.messages import Message, Role
+from tarsy.record.replay import ReplayedFrom
+from tarsy.record.run import ExecutionOutcome, ExecutionStart, InteractionState, LoopState, StageOutcome, StageStart
+from tarsy.record.timeline import TimelineEvent
+
+
+@dataclass
+class StageRow:
+    """A stage."""
+
+    start: StageStart
+    outcome: StageOutcome | None = None
+
+
+@dataclass
+class ExecutionRow:
+    """An execution with its conversation."""
+
+    start: ExecutionStart
+    outcome: ExecutionOutcome | None = None
+    loop: LoopState = field(default_factory=LoopState)
+    messages: dict[int, Message] = field(default_factory=dict)
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """The messages in order, up to the first gap."""
+        whole = next(seq for seq in range(len(self.messages) + 1) if seq not in self.messages)
+        return tuple(self.messages[seq] for seq in range(whole))
+
+    @property
+    def ahead(self) -> dict[int, Message]:
+        """The messages behind the first gap."""
+        whole = len(self.conversation)
+        return {seq: message for seq, message in sorted(self.messages.items()) if seq > whole}
+
+
+@dataclass
+class ModelCallRow:
+    """A model call; it was cut before it was sent where it is `unsent`."""
+
+    start: ModelCallStart
+    state: InteractionState = InteractionState.STARTED
+    result: ModelCallResult | None = None
+    unsent: bool = False
+
+
+@dataclass
+class ToolCallRow:
+    """A tool call."""
+
+    start: ToolCallStart
+    state: InteractionState = InteractionState.STARTED
+    result: ToolCallResult | None = None
+    answered: str | None = None
+    duration_ms: int | None = None
+    began: int = 0
+    ended: int | None = None
+    replayed: ReplayedFrom | None = None
+
+
+@dataclass
+class Record:
+    """All that is on record of one run.
+
+    Every execution begins at `began`. `seconds` have passed since the run started and `age_seconds` since its tool
+    calls, for an attempt that begins now.
+    """
+
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    stages: dict[UUID, StageRow] = field(default_factory=dict)
+    executions: dict[UUID, ExecutionRow] = field(default_factory=dict)
+    model_calls: dict[UUID, ModelCallRow] = field(default_factory=dict)
+    tool_calls: dict[UUID, ToolCallRow] = field(default_factory=dict)
+    events: dict[UUID, TimelineEvent] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    pins: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    offered: dict[UUID, OfferedTools] = field(default_factory=dict)
+    exceeded: BudgetExceeded | None = None
+    seconds: float = 0.0
+    age_seconds: float = 0.0
+    steps: int = 0
+
+    def execution(self, display_name: str) -> ExecutionRow:
+        """The execution of the agent people see under that name."""
+        return next(row for row in self.executions.values() if row.start.display_name == display_name)
+
+    def texts(self, display_name: str) -> list[tuple[Role, str]]:
+        """Role and text of each message of an agent."""
+        return [(m.role, m.content) for m in self.execution(display_name).conversation]

@@ -1,0 +1,127 @@
+"""Binds a replay to its record: its tools, its times and its report.
+
+The record was frozen at the acceptance of the replay, so an attempt that resumes answers from the same cassette; what
+it has answered before is read from its own tool calls.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, cast
+from uuid import UUID
+
+from tarsy.engine.ports import Recorder, Toolboxes
+from tarsy.evals.cassette import Cassette, CassetteError, read_cassette
+from tarsy.evals.recorded_changes import recorded_changes
+from tarsy.evals.report import replay_report, too_little_covered
+from tarsy.evals.toolbox import ReplayOptions, ReplayToolboxes
+from tarsy.masking import Maskers
+from tarsy.plan.model import MaskingPlan, ReplayPlan
+from tarsy.record.finding import Confidence, Finding
+from tarsy.record.replay import KnownChanges, ReplayReport
+from tarsy.record.run import ExecutionRecord, ExecutionStart, RunOutcome, StageRecord, StageStart
+from tarsy.store.claims import ClaimedRun
+from tarsy.store.replays import Replays
+
+
+class ReplayUnreadable(Exception):
+    """The record of a replay cannot be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReplay:
+    """A replay with its record.
+
+    `toolboxes` answer its tool calls, `known_changes` its stages of kind Changes.
+    """
+
+    run: UUID
+    cassette: Cassette
+    toolboxes: ReplayToolboxes
+    known_changes: Callable[[str], KnownChanges]
+    replays: Replays
+
+    def recorder(self, recorder: Recorder) -> Recorder:
+        """Returns a recorder whose agents are told the times of the record."""
+        return cast(Recorder, _RecordedTimes(recorder, self.cassette))
+
+    async def concluded(self, outcome: RunOutcome) -> RunOutcome:
+        """Returns the outcome with the report of the replay; with too little coverage, the finding is Inconclusive."""
+        report = replay_report(self.cassette, await self.replays.asked(self.run))
+        finding = None if outcome.finding is None else weighed(outcome.finding, report)
+        return replace(outcome, replay=report, finding=finding)
+
+
+async def bind_replay(
+    claimed: ClaimedRun, plan: ReplayPlan, replays: Replays, toolboxes: Toolboxes, maskers: Maskers
+) -> BoundReplay:
+    """Reads the record of a replay.
+
+    Args:
+        claimed: the replay.
+        plan: how it answers.
+        replays: reads the store.
+        toolboxes: opens tool servers; used for `Live` only.
+        maskers: make maskers from settings.
+
+    Raises:
+        ReplayUnreadable: the record cannot be read.
+        StoreError: Postgres is unavailable or refused.
+    """
+    data = await replays.cassette(claimed.id)
+    if data is None:
+        raise ReplayUnreadable("The record of this replay is no longer in the database; create the replay again.")
+    try:
+        cassette = await asyncio.to_thread(read_cassette, data, plan.source)
+    except CassetteError as error:
+        raise ReplayUnreadable(str(error)) from error
+    asked = await replays.asked(claimed.id)
+
+    def mask_of(setting: MaskingPlan) -> Callable[[str], str]:
+        return maskers.of(setting)
+
+    options = ReplayOptions(
+        plan.on_miss,
+        served=[call.line for call in asked.calls if call.line is not None],
+        mask_of=mask_of,
+        live=toolboxes if plan.on_miss == "Live" else None,
+    )
+    opened = await asyncio.to_thread(ReplayToolboxes, claimed.id, cassette, options)
+    return BoundReplay(claimed.id, cassette, opened, recorded_changes(cassette), replays)
+
+
+def weighed(finding: Finding, report: ReplayReport) -> Finding:
+    """Returns the finding of a replay: Inconclusive, with the reason, where too few calls were recorded."""
+    why = too_little_covered(report)
+    if why is None:
+        return finding
+    return finding.model_copy(update={"confidence": Confidence.INCONCLUSIVE, "notes": (*finding.notes, why)})
+
+
+class _RecordedTimes:
+    """Tells agents that they begin when the recorded ones began; the record has the true times."""
+
+    def __init__(self, recorder: Recorder, cassette: Cassette) -> None:
+        self._recorder = recorder
+        self._now = cassette.header.now
+        self._began = {(agent.stage, agent.agent): agent.began for agent in cassette.header.agents}
+        self._stages: dict[UUID, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        forwarded: Callable[..., Awaitable[Any]] = getattr(self._recorder, name)
+
+        @wraps(forwarded)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await forwarded(*args, **kwargs)
+
+        return call
+
+    async def begin_stage(self, stage: StageStart) -> StageRecord:
+        self._stages[stage.id] = stage.index
+        return await self._recorder.begin_stage(stage)
+
+    async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
+        record = await self._recorder.begin_execution(execution)
+        place = (self._stages.get(execution.stage, 0), execution.index)
+        return replace(record, started_at=self._began.get(place, self._now))
