@@ -23,11 +23,11 @@ class ContainerUsage:
     @property
     def pressure(self) -> float:
         """Returns the largest share of a limit, or of a request where there is no limit, that is in use."""
-        shares = [
-            used / bound
-            for used, limit, request in zip((self.cpu, self.memory), self.limits, self.requests, strict=True)
-            if used is not None and (bound := limit or request)
-        ]
+        shares = []
+        for used, limit, request in zip((self.cpu, self.memory), self.limits, self.requests, strict=True):
+            total = limit or request
+            if used is not None and total:
+                shares.append(used / total)
         return max(shares, default=-1.0)
 
     def line(self) -> str:

@@ -11,14 +11,16 @@ import pytest
 
 from embedded_kubeapi.builtin.catalog import builtin_resources
 from tarsy.evidence.reading import KINDS as KINDS_READ
+from tarsy.kubernetes_tools.kinds import GITOPS_KINDS, MEASURED_KINDS
 from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.shipped import installed, named
 
 RECORD = "record.tarsy.dev"
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
-OWN_VERBS = {("chains", "use"), ("mcpservers", "use"), ("alerts", "attribute"), ("investigations", "attribute")} | {
-    ("llmproviders", "use"),
+OWN_VERBS = {(name, "use") for name in ("chains", "llmproviders", "mcpservers")} | {
+    ("alerts", "attribute"),
+    ("investigations", "attribute"),
     ("evalruns", "attribute"),
     ("chains", "promote"),
 }
@@ -60,6 +62,8 @@ def resources() -> set[tuple[str, str]]:
     found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events")}
     found |= {(RECORD, name) for name in ("changes", "triage")}
     found |= {(kind.group.split("/")[2], kind.plural) for kind in KINDS_READ if kind.optional}
+    tools = (*MEASURED_KINDS, *GITOPS_KINDS)  # of the metrics API and of other projects
+    found |= {(kind.api.split("/")[1], kind.plural) for kind in tools}
     for resource in builtin_resources():
         found |= {(resource.group, resource.plural)}
         found |= {(resource.group, f"{resource.plural}/{sub}") for sub in resource.subresources}
