@@ -72,15 +72,20 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
     if record.verdict is None:
         record = await _advance(run, record, terms, evals, context)
     totals, usage = await evals.by_case(identity), await evals.usage(identity)
-    await write_status(client, cache, run, project(run, record, terms, totals, usage, now))
+    written = await write_status(client, cache, run, project(run, record, terms, totals, usage, now))
     if record.verdict is None:
         return LOOK_SECONDS
-    said = record.summary or record.verdict
-    if record.verdict == Verdict.PASSED:
-        await context.kubernetes.events.tell(run, record.verdict, said)
-    else:
-        await context.kubernetes.events.tell(run, record.verdict, said, kind="Warning")
+    if written is not None and not _is_complete(run):
+        await _tell(run, record.verdict, record.summary or record.verdict, context)
     return await expire(client, cache, run, record.finished_at, now)
+
+
+async def _tell(run: EvalRun, found: str, said: str, context: ReconcileContext) -> None:
+    """Writes the Event of a verdict."""
+    if found == Verdict.PASSED:
+        await context.kubernetes.events.tell(run, found, said)
+    else:
+        await context.kubernetes.events.tell(run, found, said, kind="Warning")
 
 
 async def _advance(

@@ -97,6 +97,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (grown("tarsy_evidence_degraded_total"), "without a tool server"),
                 ),
             ),
+            Panel(
+                "Evaluations",
+                "short",
+                (
+                    (grown("tarsy_eval_samples_total", "outcome"), "samples {{outcome}}"),
+                    (grown("tarsy_eval_runs_total", "verdict"), "EvalRuns {{verdict}}"),
+                ),
+            ),
         ),
     ),
     (

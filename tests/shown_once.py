@@ -24,6 +24,7 @@ ONCE = {
     "tests/e2e/test_demo.py::test_dev_keeps_objects_and_record_where_it_is_told[real-2]": _DEMO,
     "tests/e2e/test_demo.py::test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing": _DEMO,
     "tests/e2e/test_desired_state.py": _RECORD,
+    "tests/e2e/test_evals.py": _RECORD,
     "tests/e2e/test_hostile.py": _RECORD,
     "tests/e2e/test_killed_tools.py": _RECORD,
     "tests/e2e/test_limits.py": _RECORD,

@@ -5,9 +5,9 @@ Decides nothing about an object and writes nothing; events of the watch, listing
 Decision: dependencies between objects are not stored. All configuration, and every object that waits, is reconciled
 again when a spec changes: a reconcile that changes nothing is cheap, and a forgotten dependency would leave an object
 waiting for ever. A change of a status queues an Investigation's Alert, the questions about it and the Alerts that were
-folded into an Alert. Where it changes what others rely on (readiness, availability, tools), it also queues the
-configuration of its namespace that depends on others; for the library, that of all namespaces. These dependencies have
-no circles, so the queue comes to rest.
+folded into an Alert, and an EvalRun's suite. Where it changes what others rely on (readiness, availability, tools), it
+also queues the configuration of its namespace that depends on others; for the library, that of all namespaces. These
+dependencies have no circles, so the queue comes to rest.
 
 Decision: the event of a status that this process wrote to an unfinished Alert or Investigation does not queue it again,
 nor does a change of an Investigation that its Alert does not tell queue the Alert: most reconciles of an investigation
@@ -30,6 +30,8 @@ from tarsy.resources.v1alpha1 import (
     Agent,
     Alert,
     ChatMessage,
+    EvalRun,
+    EvalSuite,
     Investigation,
     LLMProvider,
     MCPServer,
@@ -113,6 +115,8 @@ class Informer:
         if key.kind == Investigation.KIND:
             self._wake_alert(key, raw)
             self._wake_questions(key)
+        if key.kind == EvalRun.KIND:
+            self._wake_suite(key, raw)
         if before is None or after is None or (before.uid, before.generation) != (after.uid, after.generation):
             self._spec_changed(key)
         if self._has_other_news(key):
@@ -226,6 +230,12 @@ class Informer:
         for key, found in self._waiting_in(investigation.namespace, ChatMessage):
             if found.spec.investigation_ref.name == investigation.name:
                 self._queue.add(key)
+
+    def _wake_suite(self, run: Key, raw: Mapping[str, Any]) -> None:
+        """Queues the EvalSuite of a run that has a verdict, which the suite tells."""
+        reference, status = (raw.get("spec") or {}).get("suiteRef") or {}, raw.get("status")
+        if reference.get("name") and isinstance(status, Mapping) and status.get("finishedAt"):
+            self._queue.add(Key(EvalSuite.KIND, run.namespace, reference["name"]))
 
     def _waiting_in(self, namespace: str, kind: type[_R]) -> Iterator[tuple[Key, _R]]:
         """Lists the objects of a kind in a namespace that wait; one that the watch will report as finished does not."""

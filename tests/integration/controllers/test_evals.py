@@ -35,15 +35,12 @@ def recording(secret: str = "") -> str:
 async def suite(desk: Desk, *names: str, name: str = "shop", **spec: Any) -> None:
     """A suite of cases in one ConfigMap."""
     await desk.core("ConfigMap", f"cases-{name}", {"data": {one: recording() for one in names}})
-    cases = [
-        {
-            "name": one,
-            "source": {"configMapKeyRef": {"name": f"cases-{name}", "key": one}},
-            "expect": EXPECT,
-        }
-        for one in names
-    ]
+    cases = [_case(one, f"cases-{name}") for one in names]
     await desk.put("EvalSuite", name, {"cases": cases, "gate": {"passRateMin": 1}, **spec})
+
+
+def _case(name: str, config_map: str = "cases-shop") -> dict[str, Any]:
+    return {"name": name, "source": {"configMapKeyRef": {"name": config_map, "key": name}}, "expect": EXPECT}
 
 
 async def measure(desk: Desk, name: str, baseline: str | None = None, **spec: Any) -> dict[str, Any]:
@@ -132,7 +129,7 @@ async def test_suite_reports_every_error_at_once(desk: Desk) -> None:
     async with desk.controller():
 
         async def reported() -> str:
-            found = (await desk.conditions("EvalSuite", "shop"))["Ready"]
+            found = (await desk.conditions("EvalSuite", "shop")).get("Ready", ("", "", ""))
             assert found[0] == "False"
             return found[2]
 
@@ -253,3 +250,35 @@ async def test_run_waits_for_what_it_names(desk: Desk) -> None:
         await desk.reason("EvalRun", "one", "Complete", "False", "ChainMissing")
         await desk.configure()
         await desk.reason("EvalRun", "one", "Complete", "False", "Running")
+
+
+async def test_author_who_may_not_read_the_recordings_measures_nothing(desk: Desk) -> None:
+    await desk.configure()
+    await suite(desk, "oom")
+    async with desk.controller():
+        await desk.reason("EvalSuite", "shop", "Ready", "True", "CasesStored")
+        author = {"username": "mallory", "groups": ["system:authenticated"]}
+        await measure(desk, "one", author=author)
+        message = await desk.reason("EvalRun", "one", "Complete", "False", "Forbidden")
+        assert "may not use Chain" in message
+        assert "may not read ConfigMap" in message and "cases-shop" in message
+        assert await desk.investigations() == []
+        await desk.put("EvalSuite", "theirs", {"cases": [_case("oom")], "author": author})
+        await desk.reason("EvalSuite", "theirs", "Ready", "False", "Forbidden")
+
+
+async def test_finished_run_and_its_suite_leave_with_their_objects(desk: Desk) -> None:
+    await desk.configure()
+    await suite(desk, "oom")
+    async with desk.controller():
+        created = await measure(desk, "one")
+        await desk.reason("EvalRun", "one", "Complete", "False", "Running")
+        uid = UUID((await desk.get("EvalSuite", "shop"))["metadata"]["uid"])
+        await desk.kube.delete("EvalRun", desk.namespace, "one")
+        await desk.kube.delete("EvalSuite", desk.namespace, "shop")
+
+        async def ended() -> bool:
+            run = await desk.evals.run(UUID(created["metadata"]["uid"]))
+            return run is not None and run.verdict == "Cancelled" and not await desk.evals.cases(uid)
+
+        await eventually(ended)

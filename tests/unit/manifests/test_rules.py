@@ -17,7 +17,9 @@ from unit.manifests.shipped import installed, named
 
 RECORD = "record.tarsy.dev"
 VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
-OWN_VERBS = {("chains", "use"), ("mcpservers", "use"), ("alerts", "attribute"), ("investigations", "attribute")}
+OWN_VERBS = {(name, "use") for name in ("chains", "llmproviders", "mcpservers")} | {
+    (name, "attribute") for name in ("alerts", "investigations")
+}
 """Verbs that only this project asks for."""
 FOREIGN_WRITES = {
     ("events", "create"),

@@ -113,7 +113,9 @@ def serving(kept: list[AnyResource], now: list[AnyResource], **of_alert: Any) ->
 
 
 def test_a_stored_revision_serves_what_it_served() -> None:
-    kept = objects(agent=agent(mcpServers=selected("kube"), instructions="As before."), defaults=defaults(maxIterations=7))
+    kept = objects(
+        agent=agent(mcpServers=selected("kube"), instructions="As before."), defaults=defaults(maxIterations=7)
+    )
     now = objects(chain=chain(stages=[stage(name="other")]), provider=provider(model="new"), defaults=defaults())
     plan = serving(kept, now)
     (only,) = plan.stages[0].agents
@@ -169,10 +171,10 @@ def test_a_deleted_object_refuses_the_run(gone: str) -> None:
 
 
 def test_an_account_that_the_agent_no_longer_names_refuses_the_run() -> None:
-    with pytest.raises(PlanInvalid, match="serviceAccountName: is reader, but the tools of the serving revision act as"):
-        serving(
-            objects(agent=agent(serviceAccountName="admin")), objects(agent=agent(serviceAccountName="reader"))
-        )
+    with pytest.raises(
+        PlanInvalid, match="serviceAccountName: is reader, but the tools of the serving revision act as"
+    ):
+        serving(objects(agent=agent(serviceAccountName="admin")), objects(agent=agent(serviceAccountName="reader")))
 
 
 def test_an_agent_that_was_created_later_is_not_part_of_the_serving_revision() -> None:
@@ -201,8 +203,12 @@ def test_credentials_follow_the_current_object_only_to_the_same_endpoint() -> No
 
 
 def test_a_native_tool_that_is_switched_off_is_not_used() -> None:
-    kept = objects(provider=google("model", nativeTools={"googleSearch": True}), agent=agent(strategy="native-thinking"))
-    now = objects(provider=google("model", nativeTools={"googleSearch": False}), agent=agent(strategy="native-thinking"))
+    kept = objects(
+        provider=google("model", nativeTools={"googleSearch": True}), agent=agent(strategy="native-thinking")
+    )
+    now = objects(
+        provider=google("model", nativeTools={"googleSearch": False}), agent=agent(strategy="native-thinking")
+    )
     assert serving(kept, kept).stages[0].agents[0].native_tools == ("google_search",)
     assert serving(kept, now).stages[0].agents[0].native_tools == ()
 

@@ -10,10 +10,13 @@ from tarsy.resources.schema import Model, ValidationRule
 from tarsy.resources.v1alpha1 import InvestigationDefaults, MCPServer
 from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertSpec
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
-from tarsy.resources.v1alpha1.chain import Stage
+from tarsy.resources.v1alpha1.chain import Promotion, Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
-from tarsy.resources.v1alpha1.investigation import InvestigationSpec
+from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
+from tarsy.resources.v1alpha1.eval_suite import CaseSource
+from tarsy.resources.v1alpha1.expectation import CaseLimits, Expectation
+from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
@@ -34,6 +37,8 @@ RECORD = {"digest": "0" * 64, "sizeBytes": 1}
 SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
 WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMapKeyRef"]}
 BASIC = {"username": "alertmanager", "passwordSecretRef": REF["configMapKeyRef"]}
+EVAL_RUN = {"suiteRef": {"name": "s"}, "candidate": {"chainRef": {"name": "c"}}, "desiredState": "Running"}
+EVAL_CASE = {"suiteUid": "u", "name": "c", "digest": "0" * 64}
 AUTHORS = ({"username": "alice", "groups": ["a"]}, {"username": "alice", "groups": ["a", "b"]})
 
 
@@ -160,7 +165,71 @@ CASES = [
             "budget": ({"tokens": 1000}, {"tokens": 1001}),
             "author": AUTHORS,
             "acceptanceTimeoutSeconds": (60, 61),
+            "replay": ({"of": {"name": "a"}}, {"of": {"name": "b"}}),
         },
+    ),
+    *changes(
+        EvalRunSpec,
+        EVAL_RUN,
+        {
+            "suiteRef": ({"name": "a"}, {"name": "b"}),
+            "candidate": ({"chainRef": {"name": "a"}}, {"chainRef": {"name": "b"}}),
+            "baseline": ({"evalRunRef": {"name": "a"}}, {"evalRunRef": {"name": "b"}}),
+            "author": AUTHORS,
+        },
+    ),
+    Case(
+        EvalRunSpec,
+        "oldSelf.desiredState ==",
+        {**EVAL_RUN, "desiredState": "Cancelled"},
+        {**EVAL_RUN, "desiredState": "Running"},
+        {**EVAL_RUN, "desiredState": "Cancelled"},
+        "cancelled to running",
+    ),
+    Case(CaseSource, "has(self.investigationRef) !=", {"investigationRef": {"name": "a"}}, {}, id="neither"),
+    Case(
+        CaseSource,
+        "has(self.investigationRef) !=",
+        REF,
+        {"investigationRef": {"name": "a"}, **REF},
+        id="both",
+    ),
+    Case(CaseLimits, "has(self.costUSD) ||", {"steps": 1}, {}, id="neither"),
+    Case(
+        Expectation,
+        "has(self.rootCause) || has(self.distractors)",
+        {"verdict": "Cause"},
+        {"noConfidentWrong": True},
+        id="nothing",
+    ),
+    Case(
+        Expectation,
+        "self.verdict == 'Cause'",
+        {"rootCause": {"entities": ["checkout"]}, "verdict": "Cause"},
+        {"rootCause": {"entities": ["checkout"]}, "verdict": "NoFault"},
+        id="cause of no fault",
+    ),
+    Case(Replay, "has(self.evalCase) ? 1", {"of": {"name": "a"}}, {}, id="none"),
+    Case(
+        Replay,
+        "has(self.evalCase) ? 1",
+        {"evalCase": EVAL_CASE},
+        {"of": {"name": "a"}, "evalCase": EVAL_CASE},
+        id="two",
+    ),
+    Case(
+        InvestigationSpec,
+        "!has(self.replay) || !(",
+        {"replay": {"of": {"name": "a"}}},
+        {"replay": {"of": {"name": "a"}}, "chainRef": {"name": "b"}},
+        id="replay of another chain",
+    ),
+    Case(
+        Promotion,
+        "self.policy != 'WhenPassed'",
+        {"policy": "WhenPassed", "suiteRef": {"name": "a"}},
+        {"policy": "WhenPassed"},
+        id="no suite",
     ),
     *changes(
         ChatMessageSpec,

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tarsy.resources.crd import crd
 from tarsy.resources.schema import BrokenRules, Model, ValidationRule
-from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, Investigation
+from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, EvalRun, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
 from unit.resources.crd_walk import walk
 from unit.resources.rule_cases import CASES
@@ -107,6 +107,7 @@ def test_python_agrees_with_cel(case):
         (Alert, {"ttlSecondsAfterFinished"}),
         (Investigation, {"desiredState", "ttlSecondsAfterFinished"}),
         (ChatMessage, {"desiredState"}),
+        (EvalRun, {"desiredState", "ttlSecondsAfterFinished"}),
     ],
     ids=lambda value: getattr(value, "KIND", ""),
 )

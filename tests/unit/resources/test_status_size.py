@@ -39,7 +39,7 @@ def fattest(schema: dict[str, Any], char: str) -> Any:
         case "string" if schema.get("format") == "date-time":
             return "2026-11-22T12:00:00Z"
         case "string":
-            return ("x" if "pattern" in schema else char) * schema["maxLength"]
+            return ("a" if "pattern" in schema else char) * schema["maxLength"]
         case "integer":
             return 2**63 - 1
         case other:

@@ -11,13 +11,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from tarsy.resources.meta import AGE, Column, Resource, Status
+from tarsy.resources.meta import AGE, Column, Resource
 from tarsy.resources.schema import LabelName, Lenient, Model, Unique, ValidationRule, clipped
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
     Author,
     ConfigMapKeyRef,
+    ConfigStatus,
     ObjectRef,
 )
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
@@ -106,7 +107,7 @@ class CaseCounts(Lenient):
     stored: Total = Field(default=0, description="Number of cases whose recording is stored.")
 
 
-class EvalSuiteStatus(Status):
+class EvalSuiteStatus(ConfigStatus):
     """Readiness of the suite."""
 
     cases: CaseCounts | None = Field(default=None, description="Number of cases of the suite.")

@@ -237,7 +237,7 @@ class ReplaySummary(Lenient):
     )
     rungs: RungSummary | None = Field(default=None, description="Tool calls by the origin of their answers.")
     unused_calls: Count | None = Field(default=None, description="Recorded calls that answered nothing.")
-    divergence: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] = Field(
+    divergence: Annotated[str, clipped(512), StringConstraints(max_length=512)] = Field(
         default="", description="First tool call that differs from the recorded ones. Not set if none does."
     )
 
