@@ -306,7 +306,7 @@ async def test_the_command_ends_with_its_status_and_prints_a_golden_table(
 
     passed = await asyncio.to_thread(ended, "--suite", str(place.suite))
     assert passed.returncode == 0, passed.stderr
-    check(Path(__file__).parent / "goldens/eval-run.txt", passed.stdout, request)
+    check(Path(__file__).parent / "printed/eval-run.txt", passed.stdout, request)
     assert "1/1 one#1: Passed" in passed.stderr
     assert (await asyncio.to_thread(ended)).returncode == 3
     assert (await asyncio.to_thread(ended, "--suite", "x", "--out", "html")).returncode == 3
