@@ -146,6 +146,8 @@ def _remedy(found: Situation, current: str, reason: str) -> str:
         "Evaluating": "",
         "Regressed": f"Mend the failed cases, {by_hand}.",
         "Insufficient": f"Add cases or samples to EvalSuite {found.suite}, {by_hand}.",
+        "EvaluationBlocked": "Mend that; the EvalRun is tried again by itself, and one that you delete is created anew "
+        f"from EvalSuite {found.suite}, {by_hand}.",
     }.get(reason, f"Mend EvalSuite {found.suite} or its EvalRun, {by_hand}.")
     ignored = _ignored(found.override, current)
     return " ".join(part for part in (said, ignored) if part)
