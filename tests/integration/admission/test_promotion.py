@@ -41,7 +41,7 @@ async def refused(write: Callable[[], Awaitable[dict[str, Any]]]) -> str:
 
 
 async def in_force(admin: KubeClient) -> None:
-    """Waits until the API server has seen the policy: it refuses even an administrator an override without an author."""
+    """Waits until the API server has seen the policy, which refuses everybody an override without an author."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
