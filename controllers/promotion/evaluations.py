@@ -18,6 +18,7 @@ from tarsy.controllers.promotion.decision import SHORT, Evaluation, Verdict
 from tarsy.resources.meta import API_VERSION, condition
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.store.revisions import KnownRevision
 
 PROMOTES = "tarsy.dev/promotes"
 """Label of EvalRuns that the operator created: uid of the Chain."""
@@ -41,22 +42,48 @@ def suite_problem(suite: EvalSuite | None, name: str) -> tuple[str, str] | None:
     return None
 
 
-def evaluations_of(revision: str, suite: EvalSuite, chain: Chain, runs: Iterable[EvalRun]) -> list[Evaluation]:
+def evaluations_of(
+    revision: str, suite: EvalSuite, chain: Chain, runs: Iterable[EvalRun], baseline: str | None = None
+) -> list[Evaluation]:
     """Returns the evaluations that count for a revision.
+
+    One that passed without the baseline does not count: whoever may create EvalRuns could leave the comparison out.
 
     Args:
         revision: digest of the revision.
         suite: the suite of the Chain's promotion.
         chain: the Chain.
         runs: the EvalRuns of its namespace.
+        baseline: name of the EvalRun that the revision must be compared with; None: there is none.
     """
     found = []
     for run in runs:
         if _measures(run, suite, chain) and _same_revision(run, revision) and _same_suite(run, suite):
             evaluation = _evaluation(run)
-            if evaluation is not None:
+            compared = baseline is None or _baseline(run) == baseline
+            if evaluation is not None and (compared or evaluation.verdict != "Passed"):
                 found.append(evaluation)
     return found
+
+
+def baselines(serving: KnownRevision, suite: EvalSuite, chain: Chain, runs: Iterable[EvalRun]) -> list[EvalRun]:
+    """Lists the EvalRuns that a candidate may be compared with: measurements of the serving revision by the suite.
+
+    Args:
+        serving: the serving revision; the EvalRun that let it serve comes first.
+        suite: the suite of the Chain's promotion.
+        chain: the Chain.
+        runs: the EvalRuns of its namespace.
+    """
+    by_name = {run.metadata.name: run for run in runs if run.spec.suite_ref.name == suite.metadata.name}
+    measured = evaluations_of(serving.digest, suite, chain, by_name.values())
+    passed = sorted(one.run for one in measured if one.verdict == "Passed")
+    names = dict.fromkeys([serving.eval_run, *passed])
+    return [by_name[name] for name in names if name in by_name]
+
+
+def _baseline(run: EvalRun) -> str | None:
+    return run.spec.baseline.eval_run_ref.name if run.spec.baseline is not None else None
 
 
 def next_own_run(

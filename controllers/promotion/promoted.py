@@ -12,10 +12,12 @@ point loses nothing. A revision is stored before the status names it.
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.promotion.decision import Decision, Evaluation, Override, Situation, decide, short
 from tarsy.controllers.promotion.evaluations import (
+    baselines,
     evaluations_of,
     next_own_run,
     suite_problem,
@@ -68,13 +70,14 @@ async def with_promotion(
         return status.model_copy(update={"conditions": kept}), None
     current, problem = _current(chain, context)
     known = await _known(chain, revisions, current, context)
-    found = await _situation(chain, promotion, current, known, context)
+    baseline = await _baseline(chain, promotion, known, context)
+    found = await _situation(chain, promotion, current, known, baseline, context)
     if current is None and problem:
         found = _with_problem(found, problem)
     decision = decide(found)
     await _store(chain, decision, current, found, revisions, context)
     if promotion.policy == "WhenPassed":
-        await _evaluate(chain, promotion, decision, current, known, context)
+        await _evaluate(chain, promotion, decision, current, baseline, context)
     return _status(status, chain, decision, current, now), None if decision.promoted else CHECK_SECONDS
 
 
@@ -122,13 +125,14 @@ async def _situation(
     promotion: Promotion,
     current: Revision | None,
     known: list[KnownRevision],
+    baseline: str | None,
     context: ReconcileContext,
 ) -> Situation:
     name = promotion.suite_ref.name if promotion.suite_ref is not None else ""
     suite = context.cache.get(EvalSuite, chain.metadata.namespace, name) if name else None
     evaluations: list[Evaluation] = []
     if suite is not None and current is not None:
-        evaluations = evaluations_of(current.digest, suite, chain, _runs(chain, context))
+        evaluations = evaluations_of(current.digest, suite, chain, _runs(chain, context), baseline)
     return Situation(
         policy=promotion.policy,
         suite=name,
@@ -138,6 +142,22 @@ async def _situation(
         suite_problem=suite_problem(suite, name),
         override=await _override(chain, promotion, current, known, context),
     )
+
+
+async def _baseline(
+    chain: Chain, promotion: Promotion, known: list[KnownRevision], context: ReconcileContext
+) -> str | None:
+    """Finds the EvalRun that a candidate is compared with; None: no results of the serving revision are stored."""
+    serving = next((one for one in known if one.state is RevisionState.SERVING), None)
+    name, evals = promotion.suite_ref.name if promotion.suite_ref is not None else "", context.store.evals
+    suite = context.cache.get(EvalSuite, chain.metadata.namespace, name) if name else None
+    if serving is None or suite is None or evals is None:
+        return None
+    for run in baselines(serving, suite, chain, _runs(chain, context)):
+        record = await evals.run(UUID(run.metadata.uid))
+        if record is not None and record.verdict not in (None, "Cancelled"):
+            return run.metadata.name
+    return None
 
 
 def _runs(chain: Chain, context: ReconcileContext) -> list[EvalRun]:
@@ -228,7 +248,7 @@ async def _evaluate(
     promotion: Promotion,
     decision: Decision,
     current: Revision | None,
-    known: list[KnownRevision],
+    baseline: str | None,
     context: ReconcileContext,
 ) -> None:
     """Cancels the EvalRuns of superseded revisions, then creates that of the current one: one at a time a Chain."""
@@ -241,10 +261,6 @@ async def _evaluate(
     suite = cache.get(EvalSuite, meta.namespace, promotion.suite_ref.name) if promotion.suite_ref is not None else None
     if not decision.evaluate or suite is None or open_runs or not digest:
         return
-    serving = next((one for one in known if one.state is RevisionState.SERVING), None)
-    baseline = serving.eval_run if serving is not None else None
-    if baseline is not None and cache.get(EvalRun, meta.namespace, baseline) is None:
-        baseline = None
     body = next_own_run(digest, suite, chain, baseline, _runs(chain, context))
     try:
         cache.put(await client.create(body))

@@ -1,12 +1,16 @@
 """Tests which revision of a Chain serves, with the active controller, evaluations and the record in Postgres."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 import rights
+from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
+from integration.controllers.grants import operator_kubeconfig
 from integration.controllers.test_evals import RIGHT, WRONG, answer, suite, verdict
 from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.plan.model import Plan
@@ -209,6 +213,25 @@ async def test_restart_at_any_point_loses_nothing(desk: Desk) -> None:
         assert await states(desk) == [RevisionState.SERVING, RevisionState.RETIRED]
 
 
+async def test_revision_is_compared_with_the_serving_one_as_long_as_its_results_are_stored(desk: Desk) -> None:
+    await gated(desk)
+    async with desk.controller():
+        await promoted(desk, "True", "FirstRevision")
+        await push(desk, "Second.")
+        first = await new_run(desk)
+        assert "baseline" not in (await own_runs(desk))[first]["spec"]
+        await answer(desk, RIGHT)
+        await promoted(desk, "True", "Passed")
+        await push(desk, "Third.")
+        second = await new_run(desk, first)
+        assert (await own_runs(desk))[second]["spec"]["baseline"] == {"evalRunRef": {"name": first}}
+        uid = (await own_runs(desk))[first]["metadata"]["uid"]
+        await desk.pool.execute("DELETE FROM eval_run WHERE id = $1", UUID(uid))  # as retention does
+        await push(desk, "Fourth.")
+        third = await new_run(desk, first, second)
+        assert "baseline" not in (await own_runs(desk))[third]["spec"]
+
+
 async def test_evaluation_that_cannot_start_is_named_with_its_remedy(desk: Desk) -> None:
     await gated(desk)
     author = {"username": "mallory", "groups": ["system:authenticated"]}
@@ -357,3 +380,25 @@ async def test_revisions_of_a_chain_that_was_deleted_while_no_controller_ran_are
         await eventually(left)
         await desk.relists()
         assert await left()
+
+
+async def test_rights_of_the_manifests_are_enough(desk: Desk, tarsy_api: LocalApi, tmp_path: Path) -> None:
+    files = ("namespace", "serviceaccount", "clusterrole", "role", "secret-reader")
+    operator = await operator_kubeconfig(desk.kube, tarsy_api, tmp_path, *files)
+    await gated(desk)
+    async with desk.controller(kubeconfig=operator, everywhere=True, relist_seconds=0.5):
+        await promoted(desk, "True", "FirstRevision")
+        await push(desk, "Second.")
+        await override(desk, await candidate(desk), JANE)
+        first = await new_run(desk)
+        await push(desk, "Third.")
+        await new_run(desk, first)
+        await answer(desk, RIGHT)
+        await promoted(desk, "True", "Passed")
+        await desk.told(("Chain", "RevisionServes"), ("Chain", "RevisionServes"))
+        await desk.kube.delete("Chain", desk.namespace, "one")
+
+        async def forgotten() -> bool:
+            return not await desk.revisions.chains()
+
+        await eventually(forgotten)

@@ -11,6 +11,7 @@ from tarsy.controllers.promotion.decision import Evaluation, Override, Situation
 from tarsy.controllers.promotion.evaluations import (
     OF_REVISION,
     PROMOTES,
+    baselines,
     evaluations_of,
     next_own_run,
     own_name,
@@ -151,6 +152,9 @@ def run(name: str = "r", phase: str | None = "Passed", revision: str | None = NE
     return parse_as(EvalRun, raw("EvalRun", name, spec, status, **changes))
 
 
+OTHER_SUITE = {"suiteRef": {"name": "easy"}}
+
+
 def verdicts(*runs: EvalRun, of: EvalSuite | None = None) -> list[str]:
     return [one.verdict for one in evaluations_of(NEW, of or suite(), CHAIN, runs)]
 
@@ -184,6 +188,33 @@ def verdicts(*runs: EvalRun, of: EvalSuite | None = None) -> list[str]:
 )
 def test_which_evaluations_count_for_a_revision(measured: EvalRun, counts: list[str]) -> None:
     assert verdicts(measured) == counts
+
+
+@pytest.mark.parametrize(
+    ("against", "baseline", "counts"),
+    [
+        (None, None, ["Passed", "Regressed"]),
+        ("base", None, ["Passed", "Regressed"]),
+        ("base", "base", ["Passed", "Regressed"]),
+        (None, "base", ["Regressed"]),
+        ("worse", "base", ["Regressed"]),
+    ],
+)
+def test_an_evaluation_without_the_baseline_passes_nothing(
+    against: str | None, baseline: str | None, counts: list[str]
+) -> None:
+    spec = {"baseline": {"evalRunRef": {"name": against}}} if against is not None else {}
+    runs = [run(phase=phase, spec=spec) for phase in ("Passed", "Regressed")]
+    found = evaluations_of(NEW, suite(), CHAIN, runs, baseline)
+    assert [one.verdict for one in found] == counts
+
+
+def test_a_candidate_is_compared_with_what_let_the_serving_revision_serve() -> None:
+    runs = [run("b"), run("a"), run("old", revision=OLD), run("r", "Regressed"), run("c", spec=OTHER_SUITE)]
+    served = replace(SERVES, digest=NEW)
+    assert [one.metadata.name for one in baselines(served, suite(), CHAIN, runs)] == ["a", "b"]
+    for decided, first in (("b", "b"), ("old", "old"), ("c", "a"), ("gone", "a")):
+        assert baselines(replace(served, eval_run=decided), suite(), CHAIN, runs)[0].metadata.name == first
 
 
 @pytest.mark.parametrize(
