@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -87,6 +88,27 @@ async def test_a_certain_fault_ends_a_run_without_a_model_and_its_claims_hold(te
     assert finding["confidence"] == "High"
     assert finding["claims"] == finding["supportedClaims"] >= 1
     assert [stage["phase"] for stage in status["stages"]] == ["Succeeded"]
+
+
+async def test_a_replay_answers_the_stage_from_the_record_although_the_cluster_has_changed(tenant: Tenant) -> None:
+    await a_failing_pod(tenant)
+    await use_changes(tenant)
+    await let_read(tenant, rights.account(ACCOUNT, tenant.namespace))
+    inv, results = await ended(tenant)
+    told = tenant.model.journal.requests[-1].messages
+    await tenant.client.delete("Pod", tenant.namespace, "checkout-1")
+    await tenant.client.delete("ServiceAccount", tenant.namespace, ACCOUNT)
+    again = await tenant.put("Investigation", "again", {"replay": {"of": {"name": "run"}}})
+    status = (await tenant.finished("again"))["status"]
+    calls = await tenant.mcp_calls(UUID(again["metadata"]["uid"]))
+    assert {call["tool"]: call["result"] for call in calls} == results
+    kept = status["replay"]
+    assert (kept["rungs"]["exact"], kept["rungs"]["miss"], kept["coverage"]) == (2, 0, "1.00"), kept
+    assert kept["unusedCalls"] == 0 and "firstDivergence" not in kept
+    assert status["finding"] == inv["status"]["finding"]
+    assert len(tenant.model.journal.requests) == 2
+    assert PULL in json.dumps(tenant.model.journal.requests[-1].messages)
+    assert len(tenant.model.journal.requests[-1].messages) == len(told)
 
 
 @pytest.mark.parametrize("may", [True, False])
