@@ -231,9 +231,7 @@ class ActiveController:
         )
         await self._end_missing_evals()
         if store.revisions is not None:
-            await forget_missing(
-                self._kubernetes.client, self._cache, store.revisions, self._settings.namespaces
-            )
+            await forget_missing(self._kubernetes.client, self._cache, store.revisions, self._settings.namespaces)
         news.look_at_all()
 
     async def _end_missing_evals(self) -> None:
