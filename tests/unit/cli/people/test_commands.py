@@ -14,8 +14,8 @@ from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()
 COMMANDS = [
-    "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval", "replay", "timeline", "trace", "triage",
-    "usage", "why",
+    "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval", "replay", "timeline", "trace",
+    "triage", "usage", "why",
 ]  # fmt: skip
 
 
