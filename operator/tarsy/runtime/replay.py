@@ -33,7 +33,8 @@ class ReplayUnreadable(Exception):
 class BoundReplay:
     """A replay with its record.
 
-    `source` is the recorded run, where the replay is to be deleted with it. `toolboxes` answer its tool calls, `known_changes` its stages of kind Changes.
+    `source` is the recorded run, where the replay is to be deleted with it. `toolboxes` answer its tool calls,
+    `known_changes` its stages of kind Changes.
     """
 
     run: UUID
