@@ -143,7 +143,7 @@ def _micro(time: str) -> str:
 
 @functools.cache
 def _yaml_at(read_at: datetime) -> Any:
-    at = type("_Yaml", (_Loader,), {})
+    at: Any = type("_Yaml", (_Loader,), {})
     at.add_constructor("!ago", lambda loader, node: time_ago(loader.construct_scalar(node), read_at))
     at.add_constructor("!micro", lambda loader, node: _micro(time_ago(loader.construct_scalar(node), read_at)))
     return at
