@@ -117,6 +117,14 @@ async def test_without_a_fault_the_finding_must_say_so(measure: Measure, tmp_pat
     assert _result(tmp_path)[1]["scaled-down-on-purpose"]["outcome"] == "Passed", _result(tmp_path)
 
 
+async def test_an_incident_that_a_certain_rule_ends_is_marked_as_one_without_a_model(
+    measure: Measure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await measure(RIGHT, "pvc-class") == 0
+    assert _result(tmp_path)[1]["pvc-class"]["modelCalls"] == 0
+    assert "No model was asked." in capsys.readouterr().out
+
+
 async def test_no_incident_begins_after_the_budget_is_reached_and_junit_counts_it_as_skipped(
     measure: Measure, tmp_path: Path
 ) -> None:

@@ -26,19 +26,30 @@ def bench_table(cases: Sequence[CaseResult], rules: Mapping[str, Measured]) -> R
     for case in run:
         found, totals = rules[case.name], totals_of([case])
         wrong = (c.sentence for s in case.samples for c in s.checks if c.outcome is not Outcome.PASSED)
+        note = "" if _asked(case) else "No model was asked."
         _add(
             each,
             case.name,
             found.incident.kind,
             case.counted().outcome.value + (", confidently" if totals.confident_wrong else ""),
             "right" if found.rules_are_right else "wrong",
-            next(wrong, ""),
+            next(wrong, note),
             f"{totals.tokens:,}",
             money(totals),
         )
     kinds = _table(
         ("KIND",),
-        ("INCIDENTS", "RIGHT", "INCONCLUSIVE", "CONFIDENT WRONG", "CITATIONS HOLD", "TOKENS", "COST", "RULES ONLY"),
+        (
+            "INCIDENTS",
+            "RIGHT",
+            "INCONCLUSIVE",
+            "CONFIDENT WRONG",
+            "NO MODEL",
+            "CITATIONS HOLD",
+            "TOKENS",
+            "COST",
+            "RULES ONLY",
+        ),
     )
     for kind in [*dict.fromkeys(rules[case.name].incident.kind for case in run), "all"]:
         _add(kinds, *_sums(kind, [case for case in run if kind in ("all", rules[case.name].incident.kind)], rules))
@@ -53,11 +64,17 @@ def _sums(kind: str, cases: Sequence[CaseResult], rules: Mapping[str, Measured])
         _share(outcomes.count(Outcome.PASSED), len(cases)),
         str(outcomes.count(Outcome.INCONCLUSIVE)),
         str(totals.confident_wrong),
+        str(sum(not _asked(case) for case in cases)),
         _share(totals.held, totals.citations),
         f"{totals.tokens:,}",
         money(totals),
         _share(sum(rules[case.name].rules_are_right for case in cases), len(cases)),
     )
+
+
+def _asked(case: CaseResult) -> bool:
+    """Returns whether a model was asked: a chain may stop where a rule is certain."""
+    return any(sample.model_calls for sample in case.samples)
 
 
 def _share(part: int, whole: int) -> str:
