@@ -5,7 +5,8 @@ when no further sample is started, and the verdict. Writes: the run and its samp
 `Complete` and `Passed`, and an Event with the verdict.
 
 Decision: the terms are frozen when the run begins, and so is the revision of the candidate. If the candidate changes
-before all samples have ended, the results would mix two revisions: the run ends as Insufficient.
+before all samples have ended, the results would mix two revisions: the run ends as Insufficient. A run that promotion
+created ends as Cancelled, so that a revision which comes back is measured again.
 """
 
 from datetime import UTC, datetime
@@ -17,9 +18,10 @@ from tarsy.controllers.evals.samples import cancel_samples, collect, create_samp
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
-from tarsy.evals.cases import Terms
+from tarsy.evals.cases import EvalTerms
 from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalRun
@@ -68,7 +70,7 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
             return LOOK_SECONDS
     if ACCEPTED_UID not in run.metadata.annotations:
         run = await mark_accepted(client, cache, run)
-    terms = Terms.model_validate(record.terms)
+    terms = EvalTerms.model_validate(record.terms)
     if record.verdict is None:
         record = await _advance(run, record, terms, evals, context)
     totals, usage = await evals.by_case(identity), await evals.usage(identity)
@@ -89,7 +91,7 @@ async def _tell(run: EvalRun, found: str, said: str, context: ReconcileContext) 
 
 
 async def _advance(
-    run: EvalRun, record: EvalRunRecord, terms: Terms, evals: Evals, context: ReconcileContext
+    run: EvalRun, record: EvalRunRecord, terms: EvalTerms, evals: Evals, context: ReconcileContext
 ) -> EvalRunRecord:
     """Judges the samples that have ended, starts the next ones, and decides when none is left."""
     await collect(run, record, terms, await evals.begun(record.id), evals, context)
@@ -119,16 +121,17 @@ def _stop(run: EvalRun, record: EvalRunRecord, context: ReconcileContext) -> tup
     """Returns verdict and reason of a run that must not go on; None: it goes on."""
     if run.spec.desired_state == "Cancelled":
         return CANCELLED, "The run was cancelled."
+    changed = CANCELLED if PROMOTES in run.metadata.labels else Verdict.INSUFFICIENT.value
     try:
         now = revision(find_chain(run, context), context)
     except NotYet as problem:
-        return Verdict.INSUFFICIENT.value, f"The candidate cannot be measured any more: {problem.message}."
+        return changed, f"The candidate cannot be measured any more: {problem.message}."
     if now != record.revision:
         text = (
             f"The candidate changed during the run, from revision {record.revision} to {now}; create a new EvalRun to "
             "measure it."
         )
-        return Verdict.INSUFFICIENT.value, text
+        return changed, text
     return None
 
 

@@ -67,7 +67,7 @@ class FrozenSamples(_Frozen):
         return CaseSamples(self.name, self.digest, self.passed, self.failed, self.inconclusive, asked=self.asked)
 
 
-class Terms(_Frozen):
+class EvalTerms(_Frozen):
     """What an EvalRun measures and how it is decided; frozen when it begins. `baseline` is None without one."""
 
     cases: tuple[FrozenCase, ...]
@@ -144,7 +144,7 @@ def freeze(
     recordings: dict[str, str],
     baseline: tuple[FrozenSamples, ...] | None,
     llm_provider: str | None = None,
-) -> Terms:
+) -> EvalTerms:
     """Freezes the terms of an EvalRun.
 
     Args:
@@ -163,7 +163,7 @@ def freeze(
         )
         for case in spec.cases
     )
-    return Terms(
+    return EvalTerms(
         cases=cases,
         samples=spec.samples,
         parallelism=spec.parallelism,

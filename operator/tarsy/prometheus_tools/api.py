@@ -22,7 +22,7 @@ class PrometheusError(Exception):
     """Prometheus refused the request, or was not reached; the text is for the model."""
 
 
-class TooLarge(PrometheusError):
+class ResponseTooLarge(PrometheusError):
     """The response is larger than MOST_BYTES and was not read to its end."""
 
 
@@ -97,15 +97,15 @@ class PrometheusReader:
             doing: what it is for, for errors.
 
         Raises:
-            TooLarge: the response is too large.
+            ResponseTooLarge: the response is too large.
             PrometheusError: refused, not reached, too slow, or no answer of Prometheus.
         """
         try:
             access, client = await self._connection()
             async with asyncio.timeout(SECONDS + 5):
                 status, text = await _read(client, access, path, parameters)
-        except TooLarge as error:
-            raise TooLarge(f"cannot {doing}: {error}") from error
+        except ResponseTooLarge as error:
+            raise ResponseTooLarge(f"cannot {doing}: {error}") from error
         except TimeoutError as error:
             raise PrometheusError(
                 f"cannot {doing}: Prometheus did not answer within {SECONDS:g} s; ask for less"
@@ -149,7 +149,7 @@ async def _read(
             parts.append(part)
             size += len(part)
             if size > MOST_BYTES:
-                raise TooLarge(f"the result is larger than {MOST_BYTES // 2**20} MiB")
+                raise ResponseTooLarge(f"the result is larger than {MOST_BYTES // 2**20} MiB")
     finally:
         await response.aclose()
     return response.status_code, b"".join(parts)
