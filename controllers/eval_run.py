@@ -21,7 +21,7 @@ from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
-from tarsy.evals.cases import Terms
+from tarsy.evals.cases import EvalTerms
 from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalRun
@@ -70,7 +70,7 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
             return LOOK_SECONDS
     if ACCEPTED_UID not in run.metadata.annotations:
         run = await mark_accepted(client, cache, run)
-    terms = Terms.model_validate(record.terms)
+    terms = EvalTerms.model_validate(record.terms)
     if record.verdict is None:
         record = await _advance(run, record, terms, evals, context)
     totals, usage = await evals.by_case(identity), await evals.usage(identity)
@@ -91,7 +91,7 @@ async def _tell(run: EvalRun, found: str, said: str, context: ReconcileContext) 
 
 
 async def _advance(
-    run: EvalRun, record: EvalRunRecord, terms: Terms, evals: Evals, context: ReconcileContext
+    run: EvalRun, record: EvalRunRecord, terms: EvalTerms, evals: Evals, context: ReconcileContext
 ) -> EvalRunRecord:
     """Judges the samples that have ended, starts the next ones, and decides when none is left."""
     await collect(run, record, terms, await evals.begun(record.id), evals, context)

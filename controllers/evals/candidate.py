@@ -12,7 +12,7 @@ from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.replay import source_read
-from tarsy.evals.cases import FrozenSamples, Terms, freeze
+from tarsy.evals.cases import EvalTerms, FrozenSamples, freeze
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.revision.template import revision_of
 from tarsy.plan.select import search_path
@@ -134,7 +134,7 @@ async def _baseline(
         raise NotYet("BaselineNotFinished", text)
     if record.verdict == "Cancelled":
         raise NotYet("BaselineCancelled", f"{where} was cancelled; name one that finished")
-    terms = Terms.model_validate(record.terms)
+    terms = EvalTerms.model_validate(record.terms)
     totals = {one.name: one for one in await evals.by_case(record.id)}
     frozen = tuple(
         FrozenSamples(

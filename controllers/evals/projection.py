@@ -6,7 +6,7 @@ Watches nothing, decides nothing, writes nothing: a status is a pure function of
 from collections.abc import Mapping
 from datetime import datetime
 
-from tarsy.evals.cases import Terms
+from tarsy.evals.cases import EvalTerms
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.verdict import CaseSamples, SuiteVerdict, decide
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, set_condition
@@ -26,7 +26,7 @@ _PHASES: Mapping[str, EvalPhase] = {
 }
 
 
-def verdict(terms: Terms, totals: list[CaseTotals]) -> SuiteVerdict:
+def verdict(terms: EvalTerms, totals: list[CaseTotals]) -> SuiteVerdict:
     """Decides the verdict from the samples by case."""
     known = {one.name: one for one in totals}
     samples = [
@@ -81,7 +81,7 @@ def ended_before(run: EvalRun, reason: str, message: str, now: datetime) -> Eval
 
 
 def project(
-    run: EvalRun, record: EvalRunRecord, terms: Terms, totals: list[CaseTotals], usage: EvalUsage, now: datetime
+    run: EvalRun, record: EvalRunRecord, terms: EvalTerms, totals: list[CaseTotals], usage: EvalUsage, now: datetime
 ) -> EvalRunStatus:
     """Makes the status of a run that has begun.
 

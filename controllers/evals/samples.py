@@ -12,8 +12,8 @@ from uuid import UUID
 
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.acceptance import was_given_up
-from tarsy.evals.cases import FrozenCase, Terms
-from tarsy.evals.expectations import Check, FinishedRun, Judgement, MadeCall, Outcome, judge
+from tarsy.evals.cases import EvalTerms, FrozenCase
+from tarsy.evals.expectations import Checked, FinishedRun, Judgement, MadeCall, Outcome, judge
 from tarsy.kube.client import ApiError
 from tarsy.record.replay import Rung
 from tarsy.record.run import InvestigationRecord, State
@@ -39,7 +39,7 @@ def sample_name(run: EvalRun, case: str, sample: int) -> str:
     return f"{run.metadata.name[: _NAME_LIMIT - 11].rstrip('-.')}-{digest}"
 
 
-def next_samples(terms: Terms, begun: Sequence[BegunSample]) -> list[tuple[FrozenCase, int]]:
+def next_samples(terms: EvalTerms, begun: Sequence[BegunSample]) -> list[tuple[FrozenCase, int]]:
     """Returns the samples to create now: first one of each case, then the second of each, within the parallelism."""
     known = {(one.case_name, one.sample) for one in begun}
     room = terms.parallelism - sum(not one.ended for one in begun)
@@ -97,7 +97,7 @@ async def create_sample(
 async def collect(
     run: EvalRun,
     record: EvalRunRecord,
-    terms: Terms,
+    terms: EvalTerms,
     begun: Sequence[BegunSample],
     evals: Evals,
     context: ReconcileContext,
@@ -200,7 +200,7 @@ def _stored(judged: Judgement) -> list[dict[str, str]]:
 
 
 def _unclear(case: str, sample: int, why: str) -> EndedSample:
-    judged = Judgement(Outcome.INCONCLUSIVE, (Check("finished", Outcome.INCONCLUSIVE, why),))
+    judged = Judgement(Outcome.INCONCLUSIVE, (Checked("finished", Outcome.INCONCLUSIVE, why),))
     return EndedSample(case, sample, judged.outcome.value, _stored(judged))
 
 

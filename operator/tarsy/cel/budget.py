@@ -19,7 +19,7 @@ IN_SCOPE = "\0budget"  # among an evaluation's variables, where no expression ca
 _TEXT_PER_UNIT = 16
 
 
-class Budget:
+class CostBudget:
     """The remaining cost budget; a nested budget also spends its parent's.
 
     Args:
@@ -34,7 +34,7 @@ class Budget:
     def __init__(
         self,
         limit: int,
-        whole: Budget | None = None,
+        whole: CostBudget | None = None,
         seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -43,9 +43,9 @@ class Budget:
         self._clock = clock
         self._until = None if seconds is None else clock() + seconds
 
-    def part(self) -> Budget:
+    def part(self) -> CostBudget:
         """Returns the budget of one expression."""
-        return Budget(PER_EXPRESSION, self)
+        return CostBudget(PER_EXPRESSION, self)
 
     def spend(self, units: int) -> None:
         """Spends units.
@@ -86,45 +86,45 @@ class Budget:
                     self.spend(len(item) // _TEXT_PER_UNIT)
 
 
-def _replace(budget: Budget, values: list[Any]) -> None:
+def _replace(budget: CostBudget, values: list[Any]) -> None:
     text, old, new = (value if isinstance(value, str) else "" for value in values[:3])
     budget.spend_on(text)
     budget.spend(text.count(old) * len(new) // _TEXT_PER_UNIT)
 
 
-def _range(budget: Budget, values: list[Any]) -> None:
+def _range(budget: CostBudget, values: list[Any]) -> None:
     budget.spend(max(0, values[0]) if isinstance(values[0], int) else 0)
 
 
-def _join(budget: Budget, values: list[Any]) -> None:
+def _join(budget: CostBudget, values: list[Any]) -> None:
     budget.spend_on(*values)
     if len(values) > 1 and isinstance(values[1], str):
         budget.spend(len(values[0]) * len(values[1]) // _TEXT_PER_UNIT)
 
 
-def _pairs(budget: Budget, values: list[Any]) -> None:
+def _pairs(budget: CostBudget, values: list[Any]) -> None:
     budget.spend_on(*values)
     sizes = [len(value) for value in values if isinstance(value, (list, str, bytes))]
     units = sizes[0] * sizes[-1] if sizes else 0
     budget.spend(units if isinstance(values[0], list) else units // 1000)
 
 
-def _one(budget: Budget, values: list[Any]) -> None:
+def _one(budget: CostBudget, values: list[Any]) -> None:
     budget.spend(1)
 
 
 # Functions whose cost is not that of reading their arguments.
-_COSTS: dict[str, Callable[[Budget, list[Any]], None]] = {
+_COSTS: dict[str, Callable[[CostBudget, list[Any]], None]] = {
     "size": _one, "dyn": _one, "type": _one, "replace": _replace, "lists.range": _range, "join": _join,
     **dict.fromkeys(("distinct", "sets.contains", "sets.intersects", "sets.equivalent", "lastIndexOf"), _pairs),
 }  # fmt: skip
 
 
-def charged(name: str, function: Callable[..., Any]) -> Callable[[Budget, list[Any]], Any]:
+def charged(name: str, function: Callable[..., Any]) -> Callable[[CostBudget, list[Any]], Any]:
     """Wraps a library function so that its cost is spent before it runs and its failures become expression errors."""
     cost = _COSTS.get(name)
 
-    def call(budget: Budget, values: list[Any]) -> Any:
+    def call(budget: CostBudget, values: list[Any]) -> Any:
         if cost is None:
             budget.spend(1)
             budget.spend_on(*values)

@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 from . import library, operators
-from .budget import IN_SCOPE, PER_EXPRESSION, Budget, charged
+from .budget import IN_SCOPE, PER_EXPRESSION, CostBudget, charged
 from .errors import CelError, CelSyntaxError
 from .operators import Optional, boolean
 from .parser import Call, Ident, Index, ListOf, Literal, MapOf, Node, Select, parse
 
-Scope = Mapping[str, Any]
-Closure = Callable[[Scope], Any]
+Variables = Mapping[str, Any]
+Closure = Callable[[Variables], Any]
 _ESCAPES = (
     ("__underscores__", "__"),
     ("__dot__", "."),
@@ -43,7 +43,7 @@ class Program:
         """Returns the fields of a variable that the expression uses."""
         return {name.partition(".")[2] for name in self.names if name.startswith(variable + ".")}
 
-    def evaluate(self, scope: Scope, budget: Budget | None = None) -> Any:
+    def evaluate(self, scope: Variables, budget: CostBudget | None = None) -> Any:
         """Evaluates the expression.
 
         Raises:
@@ -51,7 +51,7 @@ class Program:
             CelCostError: it costs more than the budget (by default what one expression may cost).
         """
         try:
-            return self.closure({**scope, IN_SCOPE: budget or Budget(PER_EXPRESSION)})
+            return self.closure({**scope, IN_SCOPE: budget or CostBudget(PER_EXPRESSION)})
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise CelError(f"no such overload: {error}") from error
 
@@ -137,7 +137,7 @@ class _Compiler:
             raise CelSyntaxError("ERROR: <input>:1:1: invalid argument to has() macro")
         operand, field = self.compile(argument.operand, local), unescaped(argument.field)
 
-        def has(scope: Scope) -> bool:
+        def has(scope: Variables) -> bool:
             value = operand(scope)
             if isinstance(value, Optional):
                 value = value.content if value.present else {}
@@ -155,7 +155,7 @@ class _Compiler:
         items = self.compile(target, local)
         bodies = [self.compile(argument, inner) for argument in arguments[len(bound) :]]
 
-        def scopes(scope: Scope) -> Iterable[tuple[Scope, Any]]:
+        def scopes(scope: Variables) -> Iterable[tuple[Variables, Any]]:
             value = items(scope)
             if isinstance(value, dict):
                 pairs: Iterable[tuple[Any, Any]] = value.items()
@@ -163,7 +163,7 @@ class _Compiler:
                 pairs = enumerate(value) if two else ((item, item) for item in value)
             else:
                 raise CelError(f"no such overload: {operators.kind(value)}.{name}")
-            budget: Budget = scope[IN_SCOPE]
+            budget: CostBudget = scope[IN_SCOPE]
             for first, second in pairs:
                 budget.spend(1)
                 mapped = {bound[0]: first, bound[1]: second} if two else {bound[0]: first}
@@ -172,16 +172,18 @@ class _Compiler:
         return _comprehension(name, scopes, bodies)
 
 
-def _comprehension(name: str, scopes: Callable[[Scope], Iterable[tuple[Scope, Any]]], bodies: list[Closure]) -> Closure:
+def _comprehension(
+    name: str, scopes: Callable[[Variables], Iterable[tuple[Variables, Any]]], bodies: list[Closure]
+) -> Closure:
     body, last = bodies[0], bodies[-1]
 
-    def every(scope: Scope) -> bool:
+    def every(scope: Variables) -> bool:
         return _absorb((inner for inner, _ in scopes(scope)), body, stop=False)
 
-    def some(scope: Scope) -> bool:
+    def some(scope: Variables) -> bool:
         return _absorb((inner for inner, _ in scopes(scope)), body, stop=True)
 
-    def kept(scope: Scope) -> Iterable[tuple[Scope, Any]]:
+    def kept(scope: Variables) -> Iterable[tuple[Variables, Any]]:
         return ((inner, item) for inner, item in scopes(scope) if len(bodies) == 1 or boolean(body(inner)))
 
     match name:
@@ -199,7 +201,7 @@ def _comprehension(name: str, scopes: Callable[[Scope], Iterable[tuple[Scope, An
             return lambda scope: [last(inner) for inner, _ in kept(scope)]
 
 
-def _absorb(scopes: Iterable[Scope], body: Closure, stop: bool) -> bool:
+def _absorb(scopes: Iterable[Variables], body: Closure, stop: bool) -> bool:
     error: Exception | None = None
     for scope in scopes:
         try:
@@ -214,7 +216,7 @@ def _absorb(scopes: Iterable[Scope], body: Closure, stop: bool) -> bool:
 
 def _logic(stop: bool) -> Callable[[Closure, Closure], Closure]:
     def combine(left: Closure, right: Closure) -> Closure:
-        def closure(scope: Scope) -> bool:
+        def closure(scope: Variables) -> bool:
             try:
                 if boolean(left(scope)) is stop:
                     return stop
@@ -234,7 +236,7 @@ def _ternary(condition: Closure, yes: Closure, no: Closure) -> Closure:
 
 
 def _select(operand: Closure, field: str, optional: bool) -> Closure:
-    def select(scope: Scope) -> Any:
+    def select(scope: Variables) -> Any:
         value = operand(scope)
         if isinstance(value, dict) and not optional:
             if field in value:
@@ -248,7 +250,7 @@ def _select(operand: Closure, field: str, optional: bool) -> Closure:
 
 
 def _index(operand: Closure, index: Closure, optional: bool) -> Closure:
-    def at(scope: Scope) -> Any:
+    def at(scope: Variables) -> Any:
         value, key = operand(scope), index(scope)
         if isinstance(value, Optional) or optional:
             return Optional.select(value, key)
@@ -258,7 +260,7 @@ def _index(operand: Closure, index: Closure, optional: bool) -> Closure:
 
 
 def _fallback(operand: Closure, other: Closure, unwrap: bool) -> Closure:
-    def closure(scope: Scope) -> Any:
+    def closure(scope: Variables) -> Any:
         value = operand(scope)
         if not isinstance(value, Optional):
             raise CelError(f"no such overload: {operators.kind(value)}.orValue")
@@ -284,7 +286,7 @@ def _paid(function: Callable[[Any, Any], Any]) -> Callable[[Closure, Closure], C
     """An operator whose cost grows with its operands."""
 
     def build(left: Closure, right: Closure) -> Closure:
-        def closure(scope: Scope) -> Any:
+        def closure(scope: Variables) -> Any:
             a, b = left(scope), right(scope)
             if isinstance(a, _LARGE) and isinstance(b, _LARGE):
                 scope[IN_SCOPE].spend_on(a, b)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from tarsy.cel import CEL_ERRORS, CelSyntaxError, Program, compile_program
-from tarsy.cel.budget import PER_EXPRESSION, Budget
+from tarsy.cel.budget import PER_EXPRESSION, CostBudget
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.resources.v1alpha1.expectation import Expectation, ExpectedVerdict, Fact
 
@@ -88,7 +88,7 @@ class FinishedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Checked:
     """One check and its outcome, with a sentence for people."""
 
     name: str
@@ -101,7 +101,7 @@ class Judgement:
     """Outcome of a sample. `confident_wrong`: a finding with confidence High blames the wrong thing."""
 
     outcome: Outcome
-    checks: tuple[Check, ...]
+    checks: tuple[Checked, ...]
     confident_wrong: bool = False
 
 
@@ -115,20 +115,20 @@ def judge(run: FinishedRun, expectation: Expectation, coverage_min: float = COVE
     """
     if run.failure is not None or run.finding is None:
         why = run.failure or "The run ended without a finding."
-        return Judgement(Outcome.INCONCLUSIVE, (Check("finished", Outcome.INCONCLUSIVE, why),))
+        return Judgement(Outcome.INCONCLUSIVE, (Checked("finished", Outcome.INCONCLUSIVE, why),))
     if run.coverage is not None and run.coverage < coverage_min:
         why = (
             f"The recording answered {run.coverage:.0%} of the tool calls, and {coverage_min:.0%} are needed; record "
             "the case again, or lower coverageMin."
         )
-        return Judgement(Outcome.INCONCLUSIVE, (Check("coverage", Outcome.INCONCLUSIVE, why),))
+        return Judgement(Outcome.INCONCLUSIVE, (Checked("coverage", Outcome.INCONCLUSIVE, why),))
     wrong = list(_blame_checks(run.finding, expectation))
     checks = [*wrong, *_fact_checks(run, run.finding, expectation), *_conduct_checks(run, run.finding, expectation)]
     failed = any(check.outcome is Outcome.FAILED for check in wrong)
     confident = expectation.no_confident_wrong and failed and run.finding.confidence is Confidence.HIGH
     if confident:
         text = "The finding is wrong and has confidence High."
-        checks.append(Check("confidentWrong", Outcome.FAILED, text))
+        checks.append(Checked("confidentWrong", Outcome.FAILED, text))
     return Judgement(_worst(checks), tuple(checks), confident)
 
 
@@ -190,26 +190,26 @@ def _name_pattern(entity: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w./-])(?:(?P<prefix>[\w-]+)/)*{word}(?![\w-]|\.\w)", re.IGNORECASE)
 
 
-def _blame_checks(finding: Finding, expectation: Expectation) -> Iterator[Check]:
+def _blame_checks(finding: Finding, expectation: Expectation) -> Iterator[Checked]:
     if expectation.verdict is not None:
         found = verdict_of(finding)
         text = f"The verdict is {found}, and {expectation.verdict} is expected."
         yield _check("verdict", found == expectation.verdict, text)
     for entity in expectation.root_cause.entities if expectation.root_cause is not None else ():
         if blamed(entity, finding.claims):
-            yield Check("rootCause", Outcome.PASSED, f"A supported claim blames {entity}.")
+            yield Checked("rootCause", Outcome.PASSED, f"A supported claim blames {entity}.")
         else:
             named = _names("\n".join([finding.summary, *(c.text for c in finding.claims)]), entity)
             more = "; it is only named without support" if named else ""
-            yield Check("rootCause", Outcome.FAILED, f"No supported claim blames {entity}{more}.")
+            yield Checked("rootCause", Outcome.FAILED, f"No supported claim blames {entity}{more}.")
     for entity in expectation.distractors:
         if blamed(entity, finding.claims):
-            yield Check("distractors", Outcome.FAILED, f"A supported claim blames {entity}, which is no cause.")
+            yield Checked("distractors", Outcome.FAILED, f"A supported claim blames {entity}, which is no cause.")
         else:
-            yield Check("distractors", Outcome.PASSED, f"No supported claim blames {entity}.")
+            yield Checked("distractors", Outcome.PASSED, f"No supported claim blames {entity}.")
 
 
-def _fact_checks(run: FinishedRun, finding: Finding, expectation: Expectation) -> Iterator[Check]:
+def _fact_checks(run: FinishedRun, finding: Finding, expectation: Expectation) -> Iterator[Checked]:
     if not expectation.facts:
         return
     values = {
@@ -226,20 +226,20 @@ def _fact_checks(run: FinishedRun, finding: Finding, expectation: Expectation) -
     for fact in expectation.facts:
         said = fact.message or f"{fact.expression} is false."
         try:
-            holds = compile_fact(fact).evaluate(values, Budget(PER_EXPRESSION, seconds=FACT_SECONDS))
+            holds = compile_fact(fact).evaluate(values, CostBudget(PER_EXPRESSION, seconds=FACT_SECONDS))
         except CEL_ERRORS as error:
             text = f"{fact.expression} has no value for this run: {error}."
-            yield Check("facts", Outcome.FAILED, text)
+            yield Checked("facts", Outcome.FAILED, text)
             continue
         if isinstance(holds, bool):
-            yield Check(
+            yield Checked(
                 "facts", *((Outcome.PASSED, f"{fact.expression} is true.") if holds else (Outcome.FAILED, said))
             )
         else:
-            yield Check("facts", Outcome.FAILED, f"{fact.expression} is no condition; write a comparison.")
+            yield Checked("facts", Outcome.FAILED, f"{fact.expression} is no condition; write a comparison.")
 
 
-def _conduct_checks(run: FinishedRun, finding: Finding, expectation: Expectation) -> Iterator[Check]:
+def _conduct_checks(run: FinishedRun, finding: Finding, expectation: Expectation) -> Iterator[Checked]:
     if expectation.tools is not None:
         called = {call.tool for call in run.calls}
         for tool in expectation.tools.required:
@@ -253,28 +253,28 @@ def _conduct_checks(run: FinishedRun, finding: Finding, expectation: Expectation
     if limits is not None and limits.cost_usd is not None:
         if run.cost_usd is None:
             text = "The cost of the run is not known completely; set rates on its LLMProviders."
-            yield Check("cost", Outcome.INCONCLUSIVE, text)
+            yield Checked("cost", Outcome.INCONCLUSIVE, text)
         else:
             text = f"The run cost {run.cost_usd:f} US dollars, at most {limits.cost_usd} are allowed."
             yield _check("cost", run.cost_usd <= Decimal(str(limits.cost_usd)), text)
 
 
-def _precision_check(finding: Finding, least: float) -> Check:
+def _precision_check(finding: Finding, least: float) -> Checked:
     """Checks the share of citations that hold. Claims without any citation have precision 0."""
     citations = [citation for claim in finding.claims for citation in claim.citations]
     if not finding.claims:
-        return Check("citations", Outcome.PASSED, "The finding makes no claim that needs a citation.")
+        return Checked("citations", Outcome.PASSED, "The finding makes no claim that needs a citation.")
     hold = sum(citation.supported for citation in citations)
     precision = hold / len(citations) if citations else 0.0
     text = f"{hold} of {len(citations)} citations hold ({precision:.0%}), at least {least:.0%} are needed."
     return _check("citations", precision >= least, text)
 
 
-def _check(name: str, holds: bool, sentence: str) -> Check:
-    return Check(name, Outcome.PASSED if holds else Outcome.FAILED, sentence)
+def _check(name: str, holds: bool, sentence: str) -> Checked:
+    return Checked(name, Outcome.PASSED if holds else Outcome.FAILED, sentence)
 
 
-def _worst(checks: Sequence[Check]) -> Outcome:
+def _worst(checks: Sequence[Checked]) -> Outcome:
     outcomes = {check.outcome for check in checks}
     for outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
         if outcome in outcomes:

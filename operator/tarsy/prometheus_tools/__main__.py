@@ -5,7 +5,7 @@ import argparse
 from tarsy.kubernetes_tools.serving import add_options, serve
 from tarsy.prometheus_tools.api import PrometheusReader
 from tarsy.prometheus_tools.settings import ToolSettings
-from tarsy.prometheus_tools.tools import tool_server
+from tarsy.prometheus_tools.tools import prometheus_server
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
         settings = ToolSettings.of(options.namespace_label, options.shared_metrics)
     except ValueError as error:
         parser.error(str(error))
-    serve(tool_server(PrometheusReader(), owner=options.bound, settings=settings), options)
+    serve(prometheus_server(PrometheusReader(), owner=options.bound, settings=settings), options)
 
 
 if __name__ == "__main__":

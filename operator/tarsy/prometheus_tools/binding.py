@@ -46,7 +46,7 @@ _NOT_OFFERED = frozenset({"info"})
 
 
 @dataclass(frozen=True, slots=True)
-class Matcher:
+class LabelMatcher:
     """One condition in braces, its value as written, without quotes."""
 
     label: str
@@ -101,7 +101,7 @@ class Binding:
             return False
         return all(self._admits(m) for m in found.matchers if m.label == self.label and m.op in ("=", "=~"))
 
-    def _admits(self, matcher: Matcher) -> bool:
+    def _admits(self, matcher: LabelMatcher) -> bool:
         if matcher.op == "=":
             return matcher.value == "" or self.reach.includes(matcher.value)
         if matcher.value in (".*", ".+", ""):
@@ -129,7 +129,7 @@ class _Binder:
         self._tokens = list(_tokens(query))
         self._at = 0
         self._written: list[str] = []
-        self.matchers: list[Matcher] = []
+        self.matchers: list[LabelMatcher] = []
 
     def bound(self) -> str:
         operand, last = True, ""  # whether an operand may follow; the token before
@@ -275,16 +275,16 @@ def _is_binary(word: str) -> bool:
     return word in _SETS or bool(re.fullmatch(r"==|!=|>=|<=|>|<|[-+*/%^]|bool", word))
 
 
-def _matchers(inside: str) -> list[Matcher]:
+def _matchers(inside: str) -> list[LabelMatcher]:
     found, at = [], 0
     while inside[at:].strip():
         part = _MATCHERS.match(inside, at)
         if part is None:
             raise Refused(f'the matchers {{{inside[:80]}}} are not understood: write label="value" with commas')
         if part["metric"]:
-            found.append(Matcher(NAME, "=", part["metric"][1:-1]))
+            found.append(LabelMatcher(NAME, "=", part["metric"][1:-1]))
         else:
-            found.append(Matcher(part["label"].strip("\"'"), part["op"], part["value"][1:-1]))
+            found.append(LabelMatcher(part["label"].strip("\"'"), part["op"], part["value"][1:-1]))
         at = part.end()
     return found
 

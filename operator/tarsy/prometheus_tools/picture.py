@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tarsy.prometheus_tools.series import Point, is_number, write_value
-from tarsy.prometheus_tools.statistics import Onset, Summary, Threshold
+from tarsy.prometheus_tools.statistics import SeriesOnset, Summary, Threshold
 
 MOST_VALUES = 24
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -144,7 +144,7 @@ def _figures(summary: Summary, threshold: Threshold | None) -> list[str]:
     return [*parts, f"{summary.count} samples"]
 
 
-def _onset(onset: Onset | None, threshold: Threshold | None) -> list[str]:
+def _onset(onset: SeriesOnset | None, threshold: Threshold | None) -> list[str]:
     if onset is None:
         return []
     what = f"first {threshold}" if onset.kind == "breach" else "change of level"

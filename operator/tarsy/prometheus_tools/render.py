@@ -6,7 +6,7 @@ from typing import Any
 from tarsy.prometheus_tools.picture import write_picture, write_time
 from tarsy.prometheus_tools.series import NAME, Series, is_number, quote, write_labels, write_value
 from tarsy.prometheus_tools.statistics import Threshold, summarize
-from tarsy.prometheus_tools.times import Window
+from tarsy.prometheus_tools.times import TimeRange
 
 MOST_ROWS, MOST_PICTURES, MOST_NAMES = 50, 10, 300
 LONGEST_ROW = 800
@@ -31,7 +31,9 @@ def render_instant(series: Sequence[Series], warnings: Iterable[str]) -> str:
     return "\n".join([*lines, *(f"[Prometheus warns: {word}]" for word in warnings)])
 
 
-def render_range(series: Sequence[Series], window: Window, threshold: Threshold | None, warnings: Iterable[str]) -> str:
+def render_range(
+    series: Sequence[Series], window: TimeRange, threshold: Threshold | None, warnings: Iterable[str]
+) -> str:
     """Renders the result of a range query as figures and shapes: breaches first, then the clearest changes."""
     head = f"{len(series)} series from {write_time(window.start)} to {write_time(window.end)}, step {window.step:g}s"
     if not series:

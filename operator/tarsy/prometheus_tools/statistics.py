@@ -39,7 +39,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Onset:
+class SeriesOnset:
     """The moment from which a series is different: the first breach of a threshold, or a lasting change of level."""
 
     time: float
@@ -59,7 +59,7 @@ class Summary:
     trough: Point
     mean: float
     slope: float | None
-    onset: Onset | None
+    onset: SeriesOnset | None
     season: float | None
     gaps: int
     longest_gap: float
@@ -115,7 +115,7 @@ def slope_per_hour(points: Sequence[Point]) -> float | None:
     return 3600 * along / across
 
 
-def first_breach(points: Sequence[Point], threshold: Threshold) -> Onset | None:
+def first_breach(points: Sequence[Point], threshold: Threshold) -> SeriesOnset | None:
     """Returns the begin of the breach that lasts until the end, else of the first one; None without a breach."""
     beyond = [threshold.breached(point.value) for point in points]
     if True not in beyond:
@@ -124,10 +124,10 @@ def first_breach(points: Sequence[Point], threshold: Threshold) -> Onset | None:
     if beyond[-1]:
         start = len(beyond) - next((n for n, bad in enumerate(reversed(beyond)) if not bad), len(beyond))
     before = points[start - 1].value if start else points[start].value
-    return Onset(points[start].time, "breach", before, points[start].value)
+    return SeriesOnset(points[start].time, "breach", before, points[start].value)
 
 
-def level_change(points: Sequence[Point]) -> Onset | None:
+def level_change(points: Sequence[Point]) -> SeriesOnset | None:
     """Returns the lasting change of level that explains most of the variance; None if none is clear."""
     values, count = [point.value for point in points], len(points)
     if count < 2 * SMALLEST_SEGMENT:
@@ -146,7 +146,7 @@ def level_change(points: Sequence[Point]) -> Onset | None:
     deviation = math.sqrt((scatter(0, cut) + scatter(cut, count)) / count)
     if abs(after - before) <= max(CLEAR_CHANGE * deviation, 1e-6):
         return None
-    return Onset(points[cut].time, "change", before * scale, after * scale)
+    return SeriesOnset(points[cut].time, "change", before * scale, after * scale)
 
 
 def season(values: Sequence[float], step: float) -> float | None:

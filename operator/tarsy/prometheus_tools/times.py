@@ -16,7 +16,7 @@ _NICE = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeRange:
     """Begin, end and step of a range query, in seconds."""
 
     start: float
@@ -54,11 +54,11 @@ def read_time(text: str, now: float) -> float:
         raise Refused(f"{text[:40]!r} is no time: write it as -2h, now, 2026-01-31T12:00:00Z or Unix seconds") from None
 
 
-def read_window(start: str, end: str, step: str | None, now: float) -> Window:
+def read_window(start: str, end: str, step: str | None, now: float) -> TimeRange:
     """Returns a range with at most MOST_POINTS points. Raises Refused: the end is not after the begin."""
     first, last = read_time(start, now), min(read_time(end, now), now)
     if last <= first:
         raise Refused("`end` must be after `start`, and `start` in the past")
     length = last - first
     wanted = read_duration(step) if step else next((n for n in _NICE if length / n <= MOST_POINTS / 2), length / 250)
-    return Window(first, last, max(float(wanted), length / (MOST_POINTS - 1)))
+    return TimeRange(first, last, max(float(wanted), length / (MOST_POINTS - 1)))

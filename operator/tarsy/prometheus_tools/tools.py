@@ -17,7 +17,7 @@ from pydantic import Field
 from tarsy.kubernetes_tools.kinds import Refused
 from tarsy.kubernetes_tools.reach import ENFORCED, reach_of
 from tarsy.kubernetes_tools.tools import READ_ONLY
-from tarsy.prometheus_tools.api import SECONDS, PrometheusError, PrometheusReader, TooLarge
+from tarsy.prometheus_tools.api import SECONDS, PrometheusError, PrometheusReader, ResponseTooLarge
 from tarsy.prometheus_tools.binding import Binding, checked_length
 from tarsy.prometheus_tools.render import (
     render_alerts,
@@ -33,7 +33,7 @@ from tarsy.prometheus_tools.settings import ToolSettings
 from tarsy.prometheus_tools.statistics import Threshold
 from tarsy.prometheus_tools.times import read_time, read_window
 
-INSTRUCTIONS = (
+PROMETHEUS_INSTRUCTIONS = (
     "Read-only PromQL. Begin with list_alerts and list_rules of the alert's name: the rule's expression is the first "
     "query to make. query_range returns figures and the shape of each series, not samples; given a threshold, it tells "
     "when that was first breached. Selectors are limited to the namespaces of the investigation."
@@ -48,7 +48,7 @@ _Name = Annotated[str | None, Field(description="Exact name of an alert or rule.
 _Label = Annotated[str | None, Field(description="Label whose values are listed. Default: list the names of labels.")]
 
 
-def tool_server(
+def prometheus_server(
     prometheus: PrometheusReader,
     *,
     owner: str | None = None,
@@ -70,7 +70,7 @@ def tool_server(
         async with prometheus:
             yield
 
-    server = MCPServer("prometheus", instructions=INSTRUCTIONS, lifespan=lifespan, log_level="WARNING")
+    server = MCPServer("prometheus", instructions=PROMETHEUS_INSTRUCTIONS, lifespan=lifespan, log_level="WARNING")
     tool = server.tool(annotations=READ_ONLY, meta=ENFORCED, structured_output=False)
 
     def binding(context: Context) -> Binding:
@@ -81,8 +81,8 @@ def tool_server(
         limits = [("timeout", f"{SECONDS:g}s")]
         try:
             return await prometheus.get(path, [("query", query), *parameters, *limits], doing="query")
-        except TooLarge as error:
-            raise TooLarge(f"{error}{await _how_many(prometheus, query)}: {REMEDY}") from error
+        except ResponseTooLarge as error:
+            raise ResponseTooLarge(f"{error}{await _how_many(prometheus, query)}: {REMEDY}") from error
 
     @tool
     async def query(context: Context, query: _Query, time: str = "now") -> str:
@@ -121,8 +121,8 @@ def tool_server(
             parameters = [("match[]", binding(context).bind(match)), ("start", f"{read_time(start, clock()):.3f}")]
             try:
                 data, _ = await prometheus.get("series", parameters, doing="list series")
-            except TooLarge as error:
-                raise TooLarge(f"{error}: give more matchers") from error
+            except ResponseTooLarge as error:
+                raise ResponseTooLarge(f"{error}: give more matchers") from error
             return render_labelsets([_labels(item) for item in data])
 
     @tool
@@ -136,8 +136,8 @@ def tool_server(
             parameters = [("match[]", selector)] if selector else []
             try:
                 data, _ = await prometheus.get(path, parameters, doing="list labels")
-            except TooLarge as error:
-                raise TooLarge(f"{error}: narrow by match") from error
+            except ResponseTooLarge as error:
+                raise ResponseTooLarge(f"{error}: narrow by match") from error
             return render_names([str(name) for name in data], f"values of {label}" if label else "labels")
 
     @tool

@@ -7,7 +7,7 @@ import pytest
 import embedded_kubeapi.cel
 import tarsy.cel
 from tarsy.cel import CelCostError, compile_program
-from tarsy.cel.budget import Budget
+from tarsy.cel.budget import CostBudget
 
 TEN = compile_program("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(n, n > 0)", ())
 
@@ -16,15 +16,15 @@ TEN = compile_program("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(n, n > 0)", ())
 def test_cost_at_below_and_above_its_limit(units: int, stops: bool) -> None:
     if stops:
         with pytest.raises(CelCostError, match="cost limit"):
-            TEN.evaluate({}, Budget(units))
+            TEN.evaluate({}, CostBudget(units))
     else:
-        assert TEN.evaluate({}, Budget(units)) is True
+        assert TEN.evaluate({}, CostBudget(units)) is True
 
 
 @pytest.mark.parametrize(("seconds", "stops"), [(9, True), (10, False), (11, False)])
 def test_time_at_below_and_above_its_limit(seconds: int, stops: bool) -> None:
     ticks = count()
-    budget = Budget(1000, seconds=seconds, clock=lambda: float(next(ticks)))
+    budget = CostBudget(1000, seconds=seconds, clock=lambda: float(next(ticks)))
     if stops:
         with pytest.raises(CelCostError, match="time limit"):
             TEN.evaluate({}, budget)

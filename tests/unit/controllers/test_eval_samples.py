@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tarsy.controllers.evals.samples import coverage, next_samples, sample_name, spent
-from tarsy.evals.cases import FrozenCase, Terms
+from tarsy.evals.cases import EvalTerms, FrozenCase
 from tarsy.resources.v1alpha1 import EvalRun
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
@@ -15,9 +15,9 @@ from tarsy.store.evals import BegunSample, EvalUsage, RecordedToolCall
 EXPECT = Expectation(verdict="Cause")
 
 
-def terms(samples: int = 2, parallelism: int = 3) -> Terms:
+def terms(samples: int = 2, parallelism: int = 3) -> EvalTerms:
     cases = tuple(FrozenCase(name=name, recording=name, digest=name, expect=EXPECT) for name in ("a", "b"))
-    return Terms(cases=cases, samples=samples, parallelism=parallelism, gate=Gate())
+    return EvalTerms(cases=cases, samples=samples, parallelism=parallelism, gate=Gate())
 
 
 def begun(case: str, sample: int, ended: bool = False) -> BegunSample:

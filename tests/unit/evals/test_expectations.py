@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tarsy.evals.expectations import (
-    Check,
+    Checked,
     FinishedRun,
     Judgement,
     MadeCall,
@@ -40,7 +40,7 @@ def judged(expect: dict[str, Any], **run: Any) -> Judgement:
     return judge(FinishedRun(**given), Expectation.model_validate(expect))
 
 
-def only(judgement: Judgement, name: str) -> Check:
+def only(judgement: Judgement, name: str) -> Checked:
     (found,) = (check for check in judgement.checks if check.name == name)
     return found
 
@@ -90,7 +90,7 @@ def test_every_root_cause_must_be_blamed() -> None:
 def test_root_cause_that_is_only_named_without_support_is_reported_as_such() -> None:
     unsupported = finding(claim("checkout crashes", False), claim("cart is slow", True))
     check = only(judged({"rootCause": {"entities": ["checkout"]}}, finding=unsupported), "rootCause")
-    assert check == Check(
+    assert check == Checked(
         "rootCause", Outcome.FAILED, "No supported claim blames checkout; it is only named without support."
     )
 

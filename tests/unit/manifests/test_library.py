@@ -22,7 +22,7 @@ from tarsy.plan.model import ObjectRef
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.prometheus_tools.api import PrometheusReader
-from tarsy.prometheus_tools.tools import tool_server as prometheus_tools
+from tarsy.prometheus_tools.tools import prometheus_server as prometheus_tools
 from tarsy.record.messages import Access
 from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Chain, MCPServer

@@ -20,9 +20,9 @@ from tarsy.prometheus_tools.render import (
 )
 from tarsy.prometheus_tools.series import Point, Series, is_number, read_series, write_labels, write_value
 from tarsy.prometheus_tools.statistics import Threshold
-from tarsy.prometheus_tools.times import MOST_POINTS, Window, read_duration, read_time, read_window
+from tarsy.prometheus_tools.times import MOST_POINTS, TimeRange, read_duration, read_time, read_window
 
-WINDOW = Window(0.0, 3600.0, 60.0)
+WINDOW = TimeRange(0.0, 3600.0, 60.0)
 
 
 def series(name: str, *values: float, **labels: str) -> Series:
@@ -104,7 +104,7 @@ def test_a_counter_and_series_without_numbers_are_named() -> None:
 )
 def test_what_is_written_is_read_and_drawn(values: list[float | None], label: str) -> None:
     found = Series({"a": label}, tuple(Point(n * 60.0, v) for n, v in enumerate(values) if v is not None))
-    text = render_range([found], Window(0.0, 60.0 * len(values), 60.0), Threshold(0.0), [])
+    text = render_range([found], TimeRange(0.0, 60.0 * len(values), 60.0), Threshold(0.0), [])
     finite = [v for v in values if v is not None and is_number(v)]
     drawn = read_pictures(text)
     assert len(drawn) == bool(finite)
@@ -116,7 +116,7 @@ def test_what_is_written_is_read_and_drawn(values: list[float | None], label: st
 def test_a_short_peak_stays_visible_in_the_shape() -> None:
     values = [1.0] * 1000
     values[500] = 50.0
-    (drawn,) = read_pictures(render_range([series("x", *values)], Window(0, 60_000, 60), None, []))
+    (drawn,) = read_pictures(render_range([series("x", *values)], TimeRange(0, 60_000, 60), None, []))
     assert max(value or 0 for value in drawn.values) == 50
 
 
@@ -177,7 +177,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_a_range_has_a_fitting_step_and_a_most_of_points() -> None:
-    assert read_window("-1h", "now", None, 10_000) == Window(6400, 10_000, 15)
+    assert read_window("-1h", "now", None, 10_000) == TimeRange(6400, 10_000, 15)
     long = read_window("-30d", "now", "1s", 10_000_000)
     assert (long.end - long.start) / long.step == pytest.approx(MOST_POINTS - 1)
     assert read_window("-1h", "2100-01-01T00:00:00Z", "1m", 10_000).end == 10_000

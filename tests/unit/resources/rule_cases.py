@@ -168,14 +168,6 @@ CASES = [
         {"replay": {"of": {"name": "a"}}, "alertRef": {"name": "a"}},
         id="alert beside a replay",
     ),
-    Case(Replay, "has(self.of) != ", {"of": {"name": "a"}}, {}, id="neither"),
-    Case(
-        Replay,
-        "has(self.of) != ",
-        {"cassetteRef": {"name": "c", "key": "k"}},
-        {"of": {"name": "a"}, "cassetteRef": {"name": "c", "key": "k"}},
-        id="both",
-    ),
     *changes(
         InvestigationSpec,
         {"alertRef": {"name": "a"}},

@@ -7,7 +7,7 @@ from typing import Any
 from embedded_kubeapi.admission.chain import Review
 from embedded_kubeapi.call import Attributes, Authorizer, Caller, Decision
 from embedded_kubeapi.cel import CelCostError, CelError, compile_program
-from embedded_kubeapi.cel.budget import Budget
+from embedded_kubeapi.cel.budget import CostBudget
 from embedded_kubeapi.objects import Obj, new_uid
 from embedded_kubeapi.selectors import matches_label_selector
 from embedded_kubeapi.store import Store
@@ -118,7 +118,7 @@ def scope_of(review: Review, store: Store, authorizer: Authorizer) -> dict[str, 
     }
 
 
-def unmet(conditions: list[Obj], scope: dict[str, Any], budget: Budget) -> bool:
+def unmet(conditions: list[Obj], scope: dict[str, Any], budget: CostBudget) -> bool:
     """Reports whether one of the `conditions` (matchConditions) excludes a write.
 
     Raises:

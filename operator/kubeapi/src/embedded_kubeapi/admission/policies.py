@@ -14,7 +14,7 @@ from embedded_kubeapi.admission.expressions import BINDINGS, POLICIES
 from embedded_kubeapi.admission.matching import EXEMPT_FROM_POLICIES, VARIABLES, concerns, scope_of, unmet
 from embedded_kubeapi.call import Authorizer
 from embedded_kubeapi.cel import CEL_ERRORS, CelError, compile_program
-from embedded_kubeapi.cel.budget import PER_OBJECT, Budget
+from embedded_kubeapi.cel.budget import PER_OBJECT, CostBudget
 from embedded_kubeapi.errors import ApiError, forbidden
 from embedded_kubeapi.objects import Obj
 from embedded_kubeapi.registry import Registry
@@ -81,7 +81,7 @@ class Policies:
     def _judge(self, review: Review, policy: Obj, binding: Obj, params: Obj | None) -> None:
         spec = policy["spec"]
         scope = {**scope_of(review, self._store, self._authorizer), "params": params}
-        budget = Budget(PER_OBJECT)
+        budget = CostBudget(PER_OBJECT)
         scope["variables"] = _Variables(spec.get("variables") or [], scope, budget)
         closed = spec.get("failurePolicy", "Fail") == "Fail"
         try:
@@ -124,7 +124,7 @@ class Policies:
 class _Variables:
     """`variables.NAME`, each evaluated on first use."""
 
-    def __init__(self, definitions: list[Obj], scope: dict[str, Any], budget: Budget) -> None:
+    def __init__(self, definitions: list[Obj], scope: dict[str, Any], budget: CostBudget) -> None:
         self._definitions = {definition["name"]: definition["expression"] for definition in definitions}
         self._scope = scope
         self._budget = budget
@@ -143,7 +143,7 @@ class _Variables:
         return self._known[field]
 
 
-def _message(validation: Obj, scope: dict[str, Any], budget: Budget) -> str:
+def _message(validation: Obj, scope: dict[str, Any], budget: CostBudget) -> str:
     text = validation.get("messageExpression")
     if not text:
         return ""

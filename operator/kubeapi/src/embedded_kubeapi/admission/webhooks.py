@@ -20,7 +20,7 @@ from embedded_kubeapi.admission.expressions import MUTATING, VALIDATING
 from embedded_kubeapi.admission.matching import EXEMPT_FROM_WEBHOOKS, concerns, request_of, scope_of, unmet
 from embedded_kubeapi.call import Authorizer
 from embedded_kubeapi.cel import CEL_ERRORS
-from embedded_kubeapi.cel.budget import PER_OBJECT, Budget
+from embedded_kubeapi.cel.budget import PER_OBJECT, CostBudget
 from embedded_kubeapi.errors import ApiError
 from embedded_kubeapi.objects import Key, Obj, dumps
 from embedded_kubeapi.patch.jsonpatch import PatchError, json_patch
@@ -86,7 +86,7 @@ class Webhooks:
         try:
             conditions = webhook.get("matchConditions")
             scope = scope_of(review, self._store, self._authorizer) if conditions else {}
-            if conditions and unmet(conditions, scope, Budget(PER_OBJECT)):
+            if conditions and unmet(conditions, scope, CostBudget(PER_OBJECT)):
                 return None
             request = {**request_of(review), "object": review.obj, "oldObject": review.old}
             answer = await self._post(webhook, request)

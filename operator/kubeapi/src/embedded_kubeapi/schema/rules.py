@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from embedded_kubeapi.cel import CelCostError, CelError, CelSyntaxError, Program, compile_program
-from embedded_kubeapi.cel.budget import PER_OBJECT, Budget
+from embedded_kubeapi.cel.budget import PER_OBJECT, CostBudget
 from embedded_kubeapi.cel.library import to_duration, to_timestamp
 from embedded_kubeapi.cel.operators import Optional
 from embedded_kubeapi.errors import FieldError, broken_rule, duplicate, not_permitted, required
@@ -113,11 +113,11 @@ def check_rules(node: Node, value: Any, old: Any) -> list[FieldError]:
     """Returns the violations of a value that replaces `old` (None for a new value)."""
     errors: list[FieldError] = []
     with suppress(CelCostError):  # the rule at which it ended is among the errors
-        _walk(node, value, old, "", errors, Budget(PER_OBJECT))
+        _walk(node, value, old, "", errors, CostBudget(PER_OBJECT))
     return errors
 
 
-def _walk(node: Node, value: Any, old: Any, path: str, errors: list[FieldError], budget: Budget) -> None:
+def _walk(node: Node, value: Any, old: Any, path: str, errors: list[FieldError], budget: CostBudget) -> None:
     unchanged = value == old
     if value is None or (unchanged and not node.transitions):
         return
@@ -145,7 +145,9 @@ def _key(node: Node, item: dict[str, Any]) -> tuple[str, ...]:
     return tuple(repr(item.get(name)) for name in node.list_keys)
 
 
-def _apply(rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[FieldError], budget: Budget) -> None:
+def _apply(
+    rule: Rule, value: Any, old: Any, path: str, kind: str, errors: list[FieldError], budget: CostBudget
+) -> None:
     scope: dict[str, Any] = {"self": value}
     if rule.transition:
         if rule.optional_old:
