@@ -98,6 +98,7 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
         {
             "text": "It was full.",
             "supported": True,
+            "ungrounded": [],
             "citations": [
                 {
                     "callId": "call_1",
