@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver kube-extensions test-newer demo dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
+.PHONY: help setup kube-apiserver kube-extensions test-newer demo demo-alertmanager monitoring-servers dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_PARALLEL := --no-loadscope-reorder
 
 help: ## Show the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 .venv/ready: requirements.lock requirements-uv.lock requirements-build.lock hack/venv.sh \
   pyproject.toml operator/kubeapi/pyproject.toml operator/tarsy_dev/pyproject.toml
@@ -28,6 +28,13 @@ kube-extensions: .venv/ready ## Build the API extensions server of Kubernetes 1.
 demo: ## Investigate a crash-looping Deployment on this machine
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
 	$(BIN)/tarsy demo
+
+demo-alertmanager: ## Investigate an alert that a real Prometheus and Alertmanager send
+	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
+	$(BIN)/tarsy demo --scenario alertmanager
+
+monitoring-servers: .venv/ready ## Find or fetch Prometheus and Alertmanager (once a machine)
+	$(BIN)/python -m tarsy_dev.monitoring.binaries
 
 dev: ## Run everything on this machine until Ctrl-C
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is

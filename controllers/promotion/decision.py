@@ -90,25 +90,25 @@ def decide(found: Situation) -> Decision:
     if serving is not None and serving.digest == found.current:
         return _unchanged(found, serving)
     if found.policy == "Immediate":
-        return _serve(found, found.current, "Immediate")
+        return _serve(found, found.current, reason="Immediate")
     if serving is None:
-        return _serve(found, found.current, "FirstRevision")
+        return _serve(found, found.current, reason="FirstRevision")
     return _candidate(found, found.current, serving)
 
 
 def _candidate(found: Situation, current: str, serving: KnownRevision) -> Decision:
     override = found.override
     if override is not None and override.refusal is None and override.revision == short(current):
-        return _serve(found, current, "Overridden", user=override.by)
+        return _serve(found, current, reason="Overridden", user=override.by)
     evaluation = strongest(found.evaluations)
     if evaluation is not None and evaluation.verdict == "Passed":
-        return _serve(found, current, "Passed", evaluation.run)
+        return _serve(found, current, reason="Passed", eval_run=evaluation.run)
     before = next((one for one in found.known if one.digest == current), None)
     if evaluation is not None and evaluation.verdict == "Regressed":
         reason, said = "Regressed", f"EvalRun {evaluation.run} regressed{_cases(evaluation)}. {evaluation.detail}"
         state = RevisionState.REJECTED
     elif before is not None and before.state is RevisionState.RETIRED:
-        return _serve(found, current, "ServedBefore", before.eval_run)
+        return _serve(found, current, reason="ServedBefore", eval_run=before.eval_run)
     else:
         reason, said = _undecided(found, evaluation)
         state = RevisionState.CANDIDATE
@@ -176,7 +176,7 @@ def _unchanged(found: Situation, serving: KnownRevision) -> Decision:
     return Decision(serving.digest, promoted=True, reason=serving.reason, message=message)
 
 
-def _serve(found: Situation, digest: str, reason: str, eval_run: str | None = None, user: str = "") -> Decision:
+def _serve(found: Situation, digest: str, *, reason: str, eval_run: str | None = None, user: str = "") -> Decision:
     return Decision(
         digest,
         promoted=True,

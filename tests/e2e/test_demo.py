@@ -27,6 +27,9 @@ from e2e.waiting import until
 from tarsy.http.web_ui import is_built
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import API_VERSION
+from tarsy_dev.apiserver.errors import LocalKubernetesError
+from tarsy_dev.apiserver.progress import BuildProgress
+from tarsy_dev.monitoring.binaries import acquire_monitoring
 from tarsy_dev.objects import manifest, put
 
 pytestmark = pytest.mark.timeout(900)
@@ -210,6 +213,32 @@ async def test_demo_without_a_fault_says_so(start: Start) -> None:
     assert "No fault: the pod catalog-5d8f6b7c9d-p4n7m is ready" in text
     for line in ("Claims:             2", "Supported Claims:   2", "Phase:                Succeeded"):
         assert line in text, text
+
+
+@pytest.mark.once("how an alert arrives has nothing to do with the API server")
+@pytest.mark.heavy("starts Prometheus and Alertmanager as well")
+async def test_demo_investigates_a_metric_on_which_a_real_rule_fired_until_the_alert_is_resolved(start: Start) -> None:
+    try:
+        await asyncio.to_thread(acquire_monitoring, BuildProgress())
+    except LocalKubernetesError as error:
+        pytest.skip(f"no Prometheus and Alertmanager: {error}")
+    demo = await start("demo", "--scenario", "alertmanager")
+    assert await demo.ended(600) == 0, demo.output()
+    text = " ".join(demo.output().split())
+    for part in (
+        "prometheus.query_range",
+        "state=firing",
+        "shop/databaseconnectionshigh-",
+        "Claims: 2",
+        "Supported Claims: 2",
+        "Phase: Succeeded",
+        '"received": 2, "investigated": 1, "folded": 0, "resolved": 1, "rejected": 0',
+    ):
+        assert part in text, demo.output()
+    claim = text[text.index("- supported: 97 database connections of catalog are in use.") :]
+    assert claim.index("“now 97 at”") < claim.index("- supported: The Deployment is available.")
+    assert text.index("falls to 12.") < text.index("is resolved.")
+    assert demo.left() == []
 
 
 async def test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing(

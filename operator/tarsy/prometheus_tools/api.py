@@ -71,10 +71,16 @@ class PrometheusAccess:
 
 
 class PrometheusReader:
-    """One Prometheus; the connection is made at the first request. It may be entered again after its end."""
+    """One Prometheus; the connection is made at the first request. It may be entered again after its end.
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    Args:
+        environ: the variables that say where it is.
+        seconds: how long it may say nothing; an answer may take five seconds more.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, seconds: float = SECONDS) -> None:
         self._environ = environ
+        self._seconds = seconds
         self._opening = asyncio.Lock()
         self._open: tuple[PrometheusAccess, httpx2.AsyncClient] | None = None
 
@@ -102,13 +108,13 @@ class PrometheusReader:
         """
         try:
             access, client = await self._connection()
-            async with asyncio.timeout(SECONDS + 5):
+            async with asyncio.timeout(self._seconds + 5):
                 status, text = await _read(client, access, path, parameters)
         except ResponseTooLarge as error:
             raise ResponseTooLarge(f"cannot {doing}: {error}") from error
-        except TimeoutError as error:
+        except (TimeoutError, httpx2.ReadTimeout) as error:
             raise PrometheusError(
-                f"cannot {doing}: Prometheus did not answer within {SECONDS:g} s; ask for less"
+                f"cannot {doing}: Prometheus did not answer within {self._seconds:g} s; ask for less"
             ) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise PrometheusError(f"cannot {doing}: Prometheus was not reached ({type(error).__name__})") from error
@@ -129,7 +135,10 @@ class PrometheusReader:
                 access = PrometheusAccess.of(self._environ)
                 secure = access.url.startswith("https://")
                 client = httpx2.AsyncClient(
-                    verify=access.tls() if secure else False, timeout=SECONDS, trust_env=False, follow_redirects=False
+                    verify=access.tls() if secure else False,
+                    timeout=self._seconds,
+                    trust_env=False,
+                    follow_redirects=False,
                 )
                 self._open = (access, client)
             return self._open

@@ -52,6 +52,7 @@ async def test_who_may_not_read_the_trace_may_not_replay_it(desk: Desk) -> None:
         await accepted(desk, "theft")
         claimed = await desk.claim()
         assert claimed.plan.replay is not None and claimed.alert_data == "it crashed"
+        assert str(claimed.plan.replay.of) == (await desk.get("Investigation", "run"))["metadata"]["uid"]
 
 
 async def test_who_may_not_use_a_provider_may_not_bring_it(desk: Desk) -> None:

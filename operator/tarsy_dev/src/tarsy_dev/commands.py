@@ -42,11 +42,19 @@ def demo(
     model_base_url: BaseUrl = None,
     api: Api = "auto",
     scenario: Annotated[
-        Literal["crash-loop", "no-fault"],
-        typer.Option(help="What to investigate: a Deployment whose pods crash, or one that is well."),
+        Literal["crash-loop", "no-fault", "alertmanager"],
+        typer.Option(
+            help="What to investigate: a Deployment whose pods crash, one that is well, or a metric on which a rule of "
+            "a real Prometheus fires, by way of a real Alertmanager."
+        ),
     ] = "crash-loop",
 ) -> None:
     """Investigate a Deployment on this machine; exits 0 if the investigation succeeded."""
+    if scenario == "alertmanager":
+        from tarsy_dev.demo_alertmanager import demonstrate_alertmanager
+
+        go(demonstrate_alertmanager(keep, model, model_base_url, api))
+        return
     from tarsy_dev.demo import demonstrate
 
     go(demonstrate(keep, model, model_base_url, api, scenario))

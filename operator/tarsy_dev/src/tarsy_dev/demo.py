@@ -53,20 +53,17 @@ async def demonstrate(
             stack = await house.enter_async_context(running_stack(keep, api=api))
             which = await prepare(stack, configured_model(model, base_url), scenario)
             link = await make_link(stack)
-            await house.enter_async_context(_operated(stack, link))
+            await house.enter_async_context(operated(stack, link))
             await until_serving(stack)
         person = await house.enter_async_context(await KubeClient.load(stack.person_kubeconfig))
         record = await _investigate(console, stack, person, which, began, link, scenario)
-        await _show(console, stack, record)
-        if is_built() and sys.stdin.isatty() and console.is_terminal:
-            await _until_interrupted(console)
-        elif is_built():
-            console.print("\nThe demo has ended, and the web UI with it. `tarsy dev` (`make dev`) keeps it running.")
+        await show(console, stack, record)
+        await stay_open(console)
     return 0 if record.state is State.COMPLETED else 1
 
 
 @contextlib.asynccontextmanager
-async def _operated(stack: Stack, link: SignInLink) -> AsyncIterator[None]:
+async def operated(stack: Stack, link: SignInLink) -> AsyncIterator[None]:
     """Runs an operator, and restarts it when it exits."""
     operator = stack.operator(**link.environment)
     keeper = asyncio.create_task(operator.keep_running())
@@ -78,8 +75,13 @@ async def _operated(stack: Stack, link: SignInLink) -> AsyncIterator[None]:
         await operator.stop()
 
 
-async def _until_interrupted(console: Console) -> None:
-    """Keeps the web UI open until Ctrl-C."""
+async def stay_open(console: Console) -> None:
+    """Keeps the web UI open until Ctrl-C, if it is built and somebody is at a terminal."""
+    if not is_built():
+        return
+    if not (sys.stdin.isatty() and console.is_terminal):
+        console.print("\nThe demo has ended, and the web UI with it. `tarsy dev` (`make dev`) keeps it running.")
+        return
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
     console.print("\nThe web UI stays open until Ctrl-C.")
@@ -104,9 +106,14 @@ async def _investigate(
     console.print(
         f"alert.tarsy.dev/{name} created  (by {stack.person}, {time.monotonic() - began:.1f} s after the start)\n"
     )
+    return await follow_alert(console, stack, link, name)
+
+
+async def follow_alert(console: Console, stack: Stack, link: SignInLink, alert: str) -> InvestigationRecord:
+    """Prints the timeline of an alert's investigation until it ends, and returns its record."""
     pool = await open_pool(stack.database_url, max_size=2, application="tarsy demo")
     try:
-        run = await _accepted(stack, name)
+        run = await _accepted(stack, alert)
         reads = Reads(pool)
         if (record := await reads.record(run)) is not None:
             console.print(f"{link.sentence(f'/investigations/{SHOP}/{record.name}')}\n", soft_wrap=True)
@@ -133,7 +140,7 @@ async def _accepted(stack: Stack, alert: str) -> UUID:
         raise ApiError(0, "Timeout", text) from None
 
 
-async def _show(console: Console, stack: Stack, record: InvestigationRecord) -> None:
+async def show(console: Console, stack: Stack, record: InvestigationRecord) -> None:
     """Prints what kubectl shows, after the status has caught up with the record."""
     until = datetime.now(UTC).timestamp() + PROJECTED_SECONDS
     while datetime.now(UTC).timestamp() < until:

@@ -43,6 +43,9 @@ SYSTEM = "tarsy-system"
 SCRIPTED = "scripted"
 TOOLS = "kubernetes-tools"
 TOOLS_SECONDS = 60.0
+_METRICS = "library.tarsy.dev/metrics"
+"""Label of the library's agents that the component `library-metrics` gives the server `prometheus`."""
+
 OPERATOR = "tarsy-operator"
 RIGHTS = (
     "base/serviceaccount.yaml",
@@ -92,7 +95,7 @@ class Stack:
         self.admits = False
         self._operator: OperatorProcess | None = None
         self._spawner = Spawner()
-        self._tools: subprocess.Popen[bytes] | None = None
+        self._tools: list[subprocess.Popen[bytes]] = []
 
     @property
     def api_sentence(self) -> str:
@@ -170,7 +173,7 @@ class Stack:
         if admission:
             await install_admission(self.client, self.admission_port, self.api.version)
             self.admits = True
-        url = await self._start_tools(await self._tools_kubeconfig())
+        url = await self._start_tools("kubernetes_tools", KUBECONFIG=str(await self._tools_kubeconfig()))
         for obj in _library():
             await put(self.client, _local_server(obj, url) if obj["kind"] == "MCPServer" else obj)
 
@@ -204,27 +207,42 @@ class Stack:
                 if obj["kind"] in ("Chain", "InvestigationDefaults") and "llmProvider" in obj["spec"]:
                     await put(self.client, {**obj, "spec": {**obj["spec"], "llmProvider": SCRIPTED}})
 
-    async def _start_tools(self, kubeconfig: Path) -> str:
-        """Starts the Kubernetes tool server as a process of its own, which all agents share; returns its URL."""
+    async def add_prometheus(self, prometheus: str) -> None:
+        """Adds the components `prometheus-tools` and `library-metrics`: PromQL for agents of the library.
+
+        Args:
+            prometheus: URL of the Prometheus.
+        """
+        url = await self._start_tools("prometheus_tools", PROMETHEUS_URL=prometheus)
+        for obj in manifest("components/prometheus-tools/mcpserver.yaml"):
+            await put(self.client, _local_server(obj, url))
+        for obj in _library():
+            if obj["kind"] == "Agent" and _METRICS in obj["metadata"]["labels"]:
+                servers = [*obj["spec"]["mcpServers"], {"name": "prometheus"}]
+                await put(self.client, {**obj, "spec": {**obj["spec"], "mcpServers": servers}})
+
+    async def _start_tools(self, package: str, **environment: str) -> str:
+        """Starts a tool server of `tarsy` as a process of its own, which all agents share; returns its URL."""
         port = free_port()
-        command = [sys.executable, "-m", "tarsy.kubernetes_tools", "--http", "--bound", LIBRARY, "--port", str(port)]
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder), "KUBECONFIG": str(kubeconfig)}
-        log = self.folder / "tools.log"
-        self._tools = await asyncio.to_thread(self._spawner.spawn, command, log, environment)
+        command = [sys.executable, "-m", f"tarsy.{package}", "--http", "--bound", LIBRARY, "--port", str(port)]
+        variables = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.folder), **environment}
+        log = self.folder / ("tools.log" if package == "kubernetes_tools" else f"{package}.log")
+        process = await asyncio.to_thread(self._spawner.spawn, command, log, variables)
+        self._tools.append(process)
         try:
             async with asyncio.timeout(TOOLS_SECONDS):
                 while not await _listens(port):
-                    if self._tools.poll() is not None:
-                        raise LocalKubernetesError(f"the Kubernetes tool server ended: {log.read_text()[-1000:]}")
+                    if process.poll() is not None:
+                        raise LocalKubernetesError(f"the tool server {package} ended: {log.read_text()[-1000:]}")
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise LocalKubernetesError(f"the Kubernetes tool server did not start in {TOOLS_SECONDS:g} s") from None
+            raise LocalKubernetesError(f"the tool server {package} did not start in {TOOLS_SECONDS:g} s") from None
         return f"http://127.0.0.1:{port}/mcp"
 
     def close(self) -> None:
-        """Ends the tool server."""
-        if self._tools is not None:
-            end(self._tools, grace_seconds=2.0)
+        """Ends the tool servers."""
+        for process in self._tools:
+            end(process, grace_seconds=2.0)
         self._spawner.close()
 
     async def _tools_kubeconfig(self) -> Path:
