@@ -73,7 +73,7 @@ agents:
 RIGHT = SCRIPT.format(
     summary="checkout lacks a variable.", confidence="High", claim="Deployment/checkout lacks PAYMENT_API_URL."
 )
-WRONG = SCRIPT.format(summary="The node is full.", confidence="High", claim="Node/worker-1 has no memory left.")
+WRONG = SCRIPT.format(summary="The pod is at fault.", confidence="High", claim="Pod/checkout-1 crashes by itself.")
 
 
 TRUTH = Truth(entities=("Deployment/checkout",))
