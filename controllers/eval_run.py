@@ -5,7 +5,8 @@ when no further sample is started, and the verdict. Writes: the run and its samp
 `Complete` and `Passed`, and an Event with the verdict.
 
 Decision: the terms are frozen when the run begins, and so is the revision of the candidate. If the candidate changes
-before all samples have ended, the results would mix two revisions: the run ends as Insufficient.
+before all samples have ended, the results would mix two revisions: the run ends as Insufficient. A run that promotion
+created ends as Cancelled, so that a revision which comes back is measured again.
 """
 
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from tarsy.controllers.evals.samples import cancel_samples, collect, create_samp
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
 from tarsy.evals.cases import EvalTerms
@@ -119,16 +121,17 @@ def _stop(run: EvalRun, record: EvalRunRecord, context: ReconcileContext) -> tup
     """Returns verdict and reason of a run that must not go on; None: it goes on."""
     if run.spec.desired_state == "Cancelled":
         return CANCELLED, "The run was cancelled."
+    changed = CANCELLED if PROMOTES in run.metadata.labels else Verdict.INSUFFICIENT.value
     try:
         now = revision(find_chain(run, context), context)
     except NotYet as problem:
-        return Verdict.INSUFFICIENT.value, f"The candidate cannot be measured any more: {problem.message}."
+        return changed, f"The candidate cannot be measured any more: {problem.message}."
     if now != record.revision:
         text = (
             f"The candidate changed during the run, from revision {record.revision} to {now}; create a new EvalRun to "
             "measure it."
         )
-        return Verdict.INSUFFICIENT.value, text
+        return changed, text
     return None
 
 

@@ -48,14 +48,14 @@ async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -
             )
         known = stored.get(case.name)
         if known is not None and known.source == case.source.to_dict():
-            digests[case.name] = case_digest(case, known.digest)
+            digests[case.name] = case_digest(known.digest, case.expect, case.coverage_min)
             continue
         try:
             recording = await store_case(suite, index, namespace_uid, evals, context)
         except NotYet as refusal:
             problems.append((refusal.reason, refusal.message))
         else:
-            digests[case.name] = case_digest(case, recording)
+            digests[case.name] = case_digest(recording, case.expect, case.coverage_min)
     await evals.keep_cases(identity, [case.name for case in suite.spec.cases])
     if not suite.spec.cases:
         problems.append(("NoCases", "spec.cases: the suite has no case, and never passes; add one"))

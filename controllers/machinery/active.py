@@ -29,6 +29,7 @@ from tarsy.controllers.machinery.watch import Watch
 from tarsy.controllers.machinery.workers import RETRY_SECONDS, ReconcileWorkers
 from tarsy.controllers.notifications.delivery import ROUND_SECONDS as NOTICE_SECONDS
 from tarsy.controllers.notifications.delivery import Notifications, Outbox
+from tarsy.controllers.promotion.missing import forget_missing
 from tarsy.controllers.readiness.metrics import count_ready
 from tarsy.controllers.readiness.serving import ROUND_SECONDS as SERVING_SECONDS
 from tarsy.controllers.readiness.serving import CallReader, ServedCalls
@@ -229,6 +230,8 @@ class ActiveController:
             gone=news.gone,
         )
         await self._end_missing_evals()
+        if store.revisions is not None:
+            await forget_missing(self._kubernetes.client, self._cache, store.revisions, self._settings.namespaces)
         news.look_at_all()
 
     async def _end_missing_evals(self) -> None:

@@ -88,31 +88,27 @@ def decide(found: Situation) -> Decision:
     if found.current is None:
         return _without_plan(found, serving)
     if serving is not None and serving.digest == found.current:
-        return _unchanged(serving)
+        return _unchanged(found, serving)
     if found.policy == "Immediate":
-        return _serve(found.current, "Immediate", "Each new revision serves at once (spec.promotion.policy Immediate).")
+        return _serve(found, found.current, reason="Immediate")
     if serving is None:
-        message = (
-            "This is the first revision of the Chain. It serves without an evaluation; the next one must pass "
-            f"EvalSuite {found.suite}."
-        )
-        return _serve(found.current, "FirstRevision", message)
+        return _serve(found, found.current, reason="FirstRevision")
     return _candidate(found, found.current, serving)
 
 
 def _candidate(found: Situation, current: str, serving: KnownRevision) -> Decision:
     override = found.override
     if override is not None and override.refusal is None and override.revision == short(current):
-        return _serve(current, "Overridden", f"{override.by} let this revision serve (spec.promotion.override).")
+        return _serve(found, current, reason="Overridden", user=override.by)
     evaluation = strongest(found.evaluations)
     if evaluation is not None and evaluation.verdict == "Passed":
-        return _serve(current, "Passed", f"EvalRun {evaluation.run} passed. {evaluation.detail}", evaluation.run)
+        return _serve(found, current, reason="Passed", eval_run=evaluation.run)
     before = next((one for one in found.known if one.digest == current), None)
     if evaluation is not None and evaluation.verdict == "Regressed":
         reason, said = "Regressed", f"EvalRun {evaluation.run} regressed{_cases(evaluation)}. {evaluation.detail}"
         state = RevisionState.REJECTED
     elif before is not None and before.state is RevisionState.RETIRED:
-        return _serve(current, "ServedBefore", "This revision served before, and serves again.", before.eval_run)
+        return _serve(found, current, reason="ServedBefore", eval_run=before.eval_run)
     else:
         reason, said = _undecided(found, evaluation)
         state = RevisionState.CANDIDATE
@@ -146,6 +142,8 @@ def _remedy(found: Situation, current: str, reason: str) -> str:
         "Evaluating": "",
         "Regressed": f"Mend the failed cases, {by_hand}.",
         "Insufficient": f"Add cases or samples to EvalSuite {found.suite}, {by_hand}.",
+        "EvaluationBlocked": "Mend that; the EvalRun is tried again by itself, and one that you delete is created anew "
+        f"from EvalSuite {found.suite}, {by_hand}.",
     }.get(reason, f"Mend EvalSuite {found.suite} or its EvalRun, {by_hand}.")
     ignored = _ignored(found.override, current)
     return " ".join(part for part in (said, ignored) if part)
@@ -172,23 +170,34 @@ def _without_plan(found: Situation, serving: KnownRevision | None) -> Decision:
     )
 
 
-def _unchanged(serving: KnownRevision) -> Decision:
+def _unchanged(found: Situation, serving: KnownRevision) -> Decision:
     user = (serving.author or {}).get("username") or "A user"
-    said = {
-        "FirstRevision": "It was the first revision of the Chain, and serves without an evaluation.",
-        "Overridden": f"{user} let it serve without a passed evaluation.",
-        "Immediate": "It served when it was applied, without an evaluation.",
-        "ServedBefore": "It had served before.",
-        "Passed": f"EvalRun {serving.eval_run} passed.",
-    }.get(serving.reason, "")
-    message = f"The newest revision {short(serving.digest)} serves. {said}".strip()
+    message = _serves(found, serving.digest, serving.reason, serving.eval_run, user)
     return Decision(serving.digest, promoted=True, reason=serving.reason, message=message)
 
 
-def _serve(digest: str, reason: str, message: str, eval_run: str | None = None) -> Decision:
+def _serve(found: Situation, digest: str, *, reason: str, eval_run: str | None = None, user: str = "") -> Decision:
     return Decision(
-        digest, promoted=True, reason=reason, message=message.strip(), state=RevisionState.SERVING, eval_run=eval_run
+        digest,
+        promoted=True,
+        reason=reason,
+        message=_serves(found, digest, reason, eval_run, user),
+        state=RevisionState.SERVING,
+        eval_run=eval_run,
     )
+
+
+def _serves(found: Situation, digest: str, reason: str, eval_run: str | None, user: str) -> str:
+    """Says why a revision serves: the same when it begins to and later, so that the condition is written once."""
+    then = f"; the next one must pass EvalSuite {found.suite}" if found.policy == "WhenPassed" else ""
+    said = {
+        "FirstRevision": f"It was the first revision of the Chain, and serves without an evaluation{then}.",
+        "Overridden": f"{user} let it serve without a passed evaluation (spec.promotion.override).",
+        "Immediate": "It served when it was applied, without an evaluation.",
+        "ServedBefore": "It had served before.",
+        "Passed": f"EvalRun {eval_run} passed.",
+    }.get(reason, "")
+    return f"The newest revision {short(digest)} serves. {said}".strip()
 
 
 def strongest(evaluations: Iterable[Evaluation]) -> Evaluation | None:

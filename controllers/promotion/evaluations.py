@@ -147,7 +147,7 @@ def _evaluation(run: EvalRun) -> Evaluation | None:
         case "Cancelled":
             return None
         case None | "Pending":
-            accepted = condition(status.conditions, ConditionType.ACCEPTED)
-            if accepted is not None and accepted.status == "False":
-                return Evaluation("Blocked", name, accepted.message)
+            complete = condition(status.conditions, ConditionType.COMPLETE)
+            if complete is not None and complete.status == "False":
+                return Evaluation("Blocked", name, complete.message)
     return Evaluation("Running", name)

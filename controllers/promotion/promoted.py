@@ -208,13 +208,12 @@ async def _store(
     meta = chain.metadata
     await revisions.put(ChainIdentity(meta.uid, meta.namespace, meta.name), wanted, current.snapshot.dump())
     if before is None or before.state is not decision.state:
-        await _tell(chain, decision, current, context)
+        await _tell(chain, decision, context)
 
 
-async def _tell(chain: Chain, decision: Decision, current: Revision, context: ReconcileContext) -> None:
+async def _tell(chain: Chain, decision: Decision, context: ReconcileContext) -> None:
     if decision.state is RevisionState.SERVING:
-        text = f"Revision {short(current.digest)} serves. {decision.message}"
-        await context.kubernetes.events.tell(chain, "RevisionServes", text)
+        await context.kubernetes.events.tell(chain, "RevisionServes", decision.message)
     elif decision.state is RevisionState.REJECTED:
         await context.kubernetes.events.tell(chain, "RevisionRejected", decision.message, kind="Warning")
 

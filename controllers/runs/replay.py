@@ -42,7 +42,8 @@ class RecordedInput:
     """What a replay is made from.
 
     `alert` decides the plan; `chain` is the recorded one (None: not known). `source` is the plan of the recorded run,
-    None for a cassette, whose texts are masked again.
+    None for a cassette, whose texts are masked again. `of` is the recorded run itself; None: a file, or a case that its
+    suite keeps.
     """
 
     cassette: Cassette
@@ -50,6 +51,7 @@ class RecordedInput:
     chain: str | None
     source: Plan | None
     name: str
+    of: UUID | None = None
 
     @property
     def data(self) -> bytes:
@@ -64,7 +66,7 @@ class RecordedInput:
             replay: the request.
         """
         on_miss = replay.on_miss or "Refuse"
-        made = plan.replaying(ReplayPlan(source=self.name, on_miss=on_miss, seed=replay.seed))
+        made = plan.replaying(ReplayPlan(source=self.name, of=self.of, on_miss=on_miss, seed=replay.seed))
         reader = None if self.source is None else next((s.changes for s in self.source.stages if s.changes), None)
         if reader is None or reader.reader is None:
             return made
@@ -192,7 +194,7 @@ async def recorded_run(ref: ObjectRef, namespace: str, at: FieldPath, context: R
         )
     cassette = await asyncio.to_thread(_cassette, found, at)
     return RecordedInput(
-        cassette, _alert(ref.name, found, context), found.run.chain, found.plan, f"Investigation {ref.name}"
+        cassette, _alert(ref.name, found, context), found.run.chain, found.plan, f"Investigation {ref.name}", record.id
     )
 
 

@@ -27,6 +27,7 @@ _CALLS: Final = {
     "Said": 1,
     "failed": 0,
     "made": 2,
+    "serve": 2,
     "set_alike": 2,
     "tell": 1,
 }

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from tests.bench.figures import Figure, Result
 
 from e2e.kubernetes_mcp import NotToBeHad
-from incidents.loader import FOLDER, Incident, load_incidents
-from incidents.measure import Measured, measure, totals
+from incidents.measure import totals
 from incidents.on_api import read, serve
 from incidents.record import record, recorded
 from tarsy.kube.client import KubeClient
+from tarsy_dev.incidents.corpus import FOLDER, Incident, load_incidents
+from tarsy_dev.incidents.rules import Measured, measure
 
 _QUICK = 3
 

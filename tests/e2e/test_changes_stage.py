@@ -1,7 +1,9 @@
 """A stage of kind Changes in whole runs: rights of its account and of the author, ends without a model."""
 
 import json
+import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -71,6 +73,11 @@ async def ended(tenant: Tenant, **spec: Any) -> tuple[dict[str, Any], dict[str, 
     return inv, {call["tool"]: call["result"] for call in await tenant.mcp_calls(identity)}
 
 
+def _without_ids(messages: Any) -> str:
+    """What a model was sent, without the ids of calls, which each run has of its own."""
+    return re.sub(r"call_[0-9a-f]{12}", "call", json.dumps(messages))
+
+
 async def test_a_certain_fault_ends_a_run_without_a_model_and_its_claims_hold(tenant: Tenant) -> None:
     await a_failing_pod(tenant)
     await use_changes(tenant, stop="Certain")
@@ -87,6 +94,25 @@ async def test_a_certain_fault_ends_a_run_without_a_model_and_its_claims_hold(te
     assert finding["confidence"] == "High"
     assert finding["claims"] == finding["supportedClaims"] >= 1
     assert [stage["phase"] for stage in status["stages"]] == ["Succeeded"]
+
+
+async def test_a_replay_answers_the_stage_from_the_record_although_the_cluster_has_changed(tenant: Tenant) -> None:
+    await a_failing_pod(tenant)
+    await use_changes(tenant)
+    await let_read(tenant, rights.account(ACCOUNT, tenant.namespace))
+    inv, results = await ended(tenant)
+    await tenant.client.delete("Pod", tenant.namespace, "checkout-1")
+    await tenant.client.delete("ServiceAccount", tenant.namespace, ACCOUNT)
+    again = await tenant.put("Investigation", "again", {"replay": {"of": {"name": "run"}}})
+    status = (await tenant.finished("again"))["status"]
+    calls = await tenant.mcp_calls(UUID(again["metadata"]["uid"]))
+    assert {call["tool"]: call["result"] for call in calls} == results
+    kept = status["replay"]
+    assert (kept["rungs"]["exact"], kept["rungs"]["miss"], kept["coverage"]) == (2, 0, "1.00"), kept
+    assert kept["unusedCalls"] == 0 and "divergence" not in kept
+    assert status["finding"] == inv["status"]["finding"]
+    told, again_told = (_without_ids(request.messages) for request in tenant.model.journal.requests)
+    assert "NotFound desc = not found" in told and again_told == told
 
 
 @pytest.mark.parametrize("may", [True, False])

@@ -220,6 +220,17 @@ async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(te
     assert side_by_side.status == 0, side_by_side
     assert "the same in both" in side_by_side.out
 
+    refused = await bob.tarsy("replay", "run")
+    assert refused.status == 1 and "tarsy-investigator" in refused.err
+    carol = await new_person(tenant, "carol", "tarsy-investigator", "tarsy-tracer")
+    made = json.loads((await carol.tarsy("replay", "run", "--chain", "chain", "-o", "json")).out)["name"]
+    assert (await tenant.finished(made))["status"]["phase"] == "Succeeded"
+    side_by_side = await carol.tarsy("compare", "run", made)
+    assert f"{made} is a replay coverage 100% (exact 1); 0 recorded calls" in " ".join(side_by_side.out.split())
+    for command in ("trace", "timeline"):
+        shown = await carol.tarsy(command, made)
+        assert "replay: exact, line 2 of the record" in " ".join(shown.out.split()), shown
+
 
 @ONCE
 async def test_a_claim_whose_citation_does_not_hold_is_marked(tenant: Tenant) -> None:

@@ -19,10 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from e2e.kubernetes_mcp import serving
 from embedded_kubeapi.server import EmbeddedApi
-from incidents.loader import READ_AT, Incident
 from tarsy.evidence.reading import KINDS, CannotRead, ReadKind, read_snapshot
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy_dev.incidents.corpus import READ_AT, Incident
 
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PLACES = {one.kind: one for one in KINDS}

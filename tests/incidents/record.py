@@ -16,8 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other from there, as under pytest
 
 from e2e.kubernetes_mcp import VERSION, NotToBeHad
-from incidents.loader import FOLDER, load_incident
 from incidents.on_api import ToolAnswer, serve, tool_answers, tool_server
+from tarsy_dev.incidents.corpus import FOLDER, load_incident
 
 ANSWERS = FOLDER / "answers"
 

@@ -6,10 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.loader import FOLDER, KINDS_OF_INCIDENTS, READ_AT, Incident, load_incident, load_incidents, time_ago
-from incidents.measure import Measured, measure, totals
+from incidents.measure import totals
 from tarsy.evidence.fields import Object, mapping, mappings, string
 from tarsy.evidence.snapshot import ObjectKey, key_of
+from tarsy_dev.incidents.corpus import (
+    FOLDER,
+    KINDS_OF_INCIDENTS,
+    READ_AT,
+    Incident,
+    load_incident,
+    load_incidents,
+    time_ago,
+)
+from tarsy_dev.incidents.rules import Measured, measure
 
 NAMES = sorted(path.stem for path in (FOLDER / "cases").glob("*.yaml"))
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from incidents.loader import FOLDER, READ_AT, load_incident
-from incidents.measure import measure
 from incidents.on_api import read, serve, tool_answers, tool_calls
 from incidents.record import ANSWERS, record, recorded
 from tarsy.kube.client import KubeClient
+from tarsy_dev.incidents.corpus import FOLDER, READ_AT, load_incident
+from tarsy_dev.incidents.rules import measure
 
 NAMES = sorted(path.stem for path in (FOLDER / "cases").glob("*.yaml"))
 

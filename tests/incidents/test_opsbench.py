@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from incidents.loader import READ_AT
 from tarsy.evidence.rules.table import RULES
 from tarsy.evidence.snapshot import ObjectKey
+from tarsy_dev.incidents.corpus import READ_AT
 from tarsy_dev.opsbench import cases, score
 from tarsy_dev.opsbench.cases import ANSWERS, TRUTH, NoCases, Unreadable, find_cases, read_case
 from tarsy_dev.opsbench.describe import MOST_CHARACTERS, parse_description, parse_table

@@ -23,7 +23,7 @@ from tarsy.client.refusals import READ_TIMELINE, READ_TRACE
 from tarsy.evals.divergence import ToolStep, canonical_arguments, find_divergence
 from tarsy.http.models import View
 from tarsy.http.views.common import Spent
-from tarsy.http.views.timeline import RunHead, TimelineView
+from tarsy.http.views.timeline import ReplayView, RunHead, TimelineView
 from tarsy.http.views.trace import AgentTrace, StageTrace, ToolCallDetails, TraceView
 from tarsy.record.finding import Confidence
 from tarsy.record.run import State
@@ -53,6 +53,7 @@ class ComparedRun(View):
     summary: str | None = Field(description="Summary of the finding. Null without one.")
     claims: tuple[str, ...] = Field(description="Claims that their citations support.")
     failure: str | None
+    replay: ReplayView | None = Field(description="How far it kept to its record. Null if it is no replay.")
 
 
 class StepView(View):
@@ -167,6 +168,7 @@ def _side(run: RunHead, trace: TraceView) -> ComparedRun:
         summary=finding.summary if finding else None,
         claims=tuple(claim.text for claim in finding.claims if claim.supported) if finding else (),
         failure=run.failure.message if run.failure else None,
+        replay=run.replay,
     )
 
 
@@ -217,11 +219,23 @@ def _rendered(found: Comparison) -> RenderableType:
     for title, ours, theirs in zip(_TITLES, _cells(found.first), _cells(found.second), strict=True):
         table.add_row(Text(title, style="dim"), ours, theirs, style="" if ours == theirs else "yellow")
     blocks: list[RenderableType] = [table]
+    for run in (found.first, found.second):
+        if run.replay is not None:
+            blocks += [Text(), *_replay(run.name, run.replay)]
     for agent in found.agents:
         blocks += [Text(), *_agent(agent, found)]
     if not found.agents:
         blocks += [Text(), Text("Neither run has called a tool.")]
     return Group(*blocks)
+
+
+def _replay(name: str, replay: ReplayView) -> list[RenderableType]:
+    rungs = ", ".join(f"{one_line(rung, 20)} {count:,}" for rung, count in replay.rungs.items()) or "no calls"
+    head = Text(f"{name} is a replay", style="bold")
+    head.append(f"  coverage {replay.coverage:.0%} ({rungs}); {replay.unused_calls:,} recorded calls are not used")
+    apart = replay.divergence
+    first = f"First divergence: {one_line(apart, _TEXT)}" if apart else "Its tool calls are those of the record."
+    return [head, Text(f"  {first}", style="yellow" if apart else "green")]
 
 
 _TITLES = ("Alert type", "Chain", "Outcome", "Confidence", "Finding", "Time", "Calls", "Tokens", "Cost")

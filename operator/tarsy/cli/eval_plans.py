@@ -56,7 +56,17 @@ def plan_suite(suite: Suite, configuration: Configuration) -> PlannedSuite:
         suite: the cases.
         configuration: where the plans come from.
     """
-    manifests = read_files(configuration.files, configuration.namespace)
+    return plan_cases(suite, configuration, read_files(configuration.files, configuration.namespace))
+
+
+def plan_cases(suite: Suite, configuration: Configuration, manifests: Manifests) -> PlannedSuite:
+    """Plans all cases with the objects of manifests that were read.
+
+    Args:
+        suite: the cases.
+        configuration: where the plans come from; its files are only named in errors.
+        manifests: the objects.
+    """
     catalog = ResourceCatalog(manifests.objects.values(), manifests.namespaces)
     planned, errors = PlannedSuite(), list[PlanError]()
     if not (manifests.objects or manifests.problems):

@@ -165,6 +165,11 @@ def write_outputs(result: EvalResult, outputs: Sequence[Output]) -> None:
     """Writes a result in the formats that are asked for; the table goes to standard error if one of them does not."""
     piped = any(output.file is None for output in outputs)
     new_console(sys.stderr if piped else sys.stdout).print(result_table(result))
+    write_files(result, outputs)
+
+
+def write_files(result: EvalResult, outputs: Sequence[Output]) -> None:
+    """Writes a result in the formats that are asked for, to files and standard output."""
     for output in outputs:
         match output.format:
             case "json":

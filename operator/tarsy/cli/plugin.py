@@ -30,6 +30,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         commands.trace,
         commands.why,
         commands.compare,
+        commands.replay,
         commands.usage,
         evidence.changes,
         evidence.triage,

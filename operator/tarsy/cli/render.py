@@ -59,6 +59,8 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
             head.append("  written as text", style="dim")
         if event.metadata.get("is_error"):
             head.append("  failed", style="bold red")
+        if rung := event.metadata.get("rung"):
+            head.append(f"  {rung_text(str(rung), event.metadata.get('line'))}", style="yellow")
         head.append(f"  {event.metadata.get('call_id', '')}", style="dim")
     if event.status not in (EventStatus.COMPLETED, EventStatus.STREAMING):
         head.append(f"  {word(event.status)}", style="bold red")
@@ -67,6 +69,16 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
         _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
     drawn = [Indented(line, _INDENT) for line in picture_lines(text)] if event.type is EventType.LLM_TOOL_CALL else []
     return Group(Hanging(head, _INDENT), Indented(Text(_cut(text, full)), _INDENT), *drawn)
+
+
+def rung_text(rung: str, line: object = None) -> str:
+    """Returns the origin of an answer of a replay.
+
+    Args:
+        rung: how the answer was found.
+        line: line of the record that it comes from; None: from none.
+    """
+    return f"replay: {rung}" + ("" if line is None else f", line {line} of the record")
 
 
 def picture_lines(text: str) -> list[Text]:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.render import rung_text
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -283,6 +284,8 @@ def _notes(call: ToolCallView) -> Iterator[str]:
         yield f"answered again with the result of {call.repeated_of}"
     elif not call.made:
         yield "not made"
+    if call.rung:
+        yield rung_text(call.rung.value, call.cassette_line)
     if call.attempt:
         yield f"try {call.attempt + 1}"
 

@@ -78,6 +78,26 @@ class AggregatedClient:
             }
         )
 
+    async def replay(self, namespace: str, investigation: str, replay: Mapping[str, Any]) -> CreatedObject:
+        """Creates an Investigation that replays a recorded one; returns its name and uid.
+
+        Args:
+            namespace: of both.
+            investigation: the name of the recorded one.
+            replay: the rest of `spec.replay`.
+        """
+        return await self._create(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Investigation",
+                "metadata": {
+                    "generateName": f"{investigation[:_GENERATED].rstrip('-.')}-replay-",
+                    "namespace": namespace,
+                },
+                "spec": {"replay": {"of": {"name": investigation}, **replay}},
+            }
+        )
+
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Patches the desired state of an investigation or, if it has ended, of the unanswered questions about it.
 

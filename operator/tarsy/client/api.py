@@ -92,6 +92,19 @@ class TarsyClient(Protocol):
         """
         ...
 
+    async def replay(self, namespace: str, investigation: str, replay: Mapping[str, Any]) -> CreatedObject:
+        """Creates a replay of an investigation; returns its name.
+
+        Args:
+            namespace: of both.
+            investigation: the name of the recorded one.
+            replay: the rest of `spec.replay`.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or has no route for it.
+        """
+        ...
+
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Sets the desired state of an investigation; if it has ended, cancels the questions about it instead.
 

@@ -31,7 +31,7 @@ class Right:
 READ_TIMELINE = Right("read the timeline of investigations", "tarsy-viewer")
 READ_TRACE = Right("read the trace of investigations", "tarsy-tracer")
 READ_OBJECTS = Right("read investigations, alerts and questions", "tarsy-viewer")
-WRITE = Right("submit alerts, ask questions, conclude or cancel investigations", "tarsy-investigator")
+WRITE = Right("submit alerts, ask questions, replay, conclude or cancel investigations", "tarsy-investigator")
 
 
 def refusal_error(

@@ -5,6 +5,7 @@ since it was made take effect. The digest of a case covers the masked recording 
 runs are compared only on cases that mean the same.
 """
 
+import gzip
 import hashlib
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +13,19 @@ from functools import partial
 import orjson
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from tarsy.evals.cassette import Cassette, ChangesRecord, Header, RecordedCall, ServerRecord, write_cassette
+from tarsy.evals.cassette import (
+    Cassette,
+    ChangesRecord,
+    Header,
+    RecordedCall,
+    ServerRecord,
+    cassette_lines,
+    write_cassette,
+)
 from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.evals.verdict import CaseSamples
 from tarsy.masking import without_secrets_or_withheld
-from tarsy.resources.v1alpha1.eval_suite import EvalBudget, EvalCase, EvalSuiteSpec
+from tarsy.resources.v1alpha1.eval_suite import EvalBudget, EvalSuiteSpec
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
 
 WITHHELD = "This recorded text could not be searched for secrets and is withheld."
@@ -96,13 +105,32 @@ def masked_recording(cassette: Cassette, mask: _Mask) -> bytes:
 
 
 def recording_digest(recording: bytes) -> str:
-    """Returns the digest that a stored recording is found by."""
-    return hashlib.sha256(recording).hexdigest()
+    """Returns the digest that a stored recording is found by: that of its text, however it was compressed.
+
+    Args:
+        recording: as `masked_recording` returns it.
+    """
+    return hashlib.sha256(gzip.decompress(recording)).hexdigest()
 
 
-def case_digest(case: EvalCase, recording: str) -> str:
-    """Returns the digest of a case: its recording, given by digest, and what is expected of it."""
-    expected = {"expect": case.expect.to_dict(), "coverageMin": case.coverage_min, "recording": recording}
+def cassette_digest(cassette: Cassette) -> str:
+    """Returns the digest of a cassette without its known cause: `recording_digest` of what would be stored of it."""
+    found = hashlib.sha256()
+    for line in cassette_lines(cassette.with_truth(None)):
+        found.update(line)
+    return found.hexdigest()
+
+
+def case_digest(recording: str, expect: Expectation, coverage_min: float | None) -> str:
+    """Returns the digest of a case, the same in a cluster and in a folder.
+
+    Args:
+        recording: digest of its recording.
+        expect: what is expected.
+        coverage_min: smallest coverage of a replay; None: the default.
+    """
+    least = COVERAGE_MIN if coverage_min is None else coverage_min
+    expected = {"expect": expect.to_dict(), "coverageMin": float(least), "recording": recording}
     return hashlib.sha256(orjson.dumps(expected, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -129,7 +157,7 @@ def freeze(
         FrozenCase(
             name=case.name,
             recording=recordings[case.name],
-            digest=case_digest(case, recordings[case.name]),
+            digest=case_digest(recordings[case.name], case.expect, case.coverage_min),
             expect=case.expect,
             coverage_min=COVERAGE_MIN if case.coverage_min is None else case.coverage_min,
         )

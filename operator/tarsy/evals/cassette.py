@@ -237,6 +237,12 @@ def read_cassette(data: bytes, name: str = "the cassette") -> Cassette:
     return Cassette(header, tuple(calls))
 
 
+def cassette_lines(cassette: Cassette) -> Iterator[bytes]:
+    """Yields the lines of the file of a cassette, before compression."""
+    for part in (cassette.header, *cassette.calls):
+        yield orjson.dumps(part.model_dump(mode="json", by_alias=True, exclude_none=True)) + b"\n"
+
+
 def write_cassette(cassette: Cassette) -> bytes:
     """Returns the file of a cassette: the same bytes for the same cassette.
 
@@ -248,8 +254,7 @@ def write_cassette(cassette: Cassette) -> bytes:
     packer = zlib.compressobj(6, wbits=31)
     packed: list[bytes] = []
     unpacked = 0
-    for part in (cassette.header, *cassette.calls):
-        line = orjson.dumps(part.model_dump(mode="json", by_alias=True, exclude_none=True)) + b"\n"
+    for line in cassette_lines(cassette):
         unpacked += len(line)
         if len(line) > MAX_LINE_BYTES or unpacked > MAX_UNPACKED_BYTES:
             raise CassetteError(

@@ -4,15 +4,13 @@ A case is a cassette with its expectation. The models of YAML files are those of
 same in a folder and in a cluster.
 """
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
-import orjson
 from pydantic import Field
 
+from tarsy.evals.cases import case_digest, cassette_digest, suite_digest
 from tarsy.evals.cassette import Cassette, Truth
 from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.resources.schema import Model
@@ -54,14 +52,8 @@ class SuiteCase:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of recording and expectation; the known cause is part of neither."""
-        found = hashlib.sha256()
-        header = self.cassette.header.model_copy(update={"truth": None})
-        for part in (header, *self.cassette.calls):
-            found.update(_canonical(part.model_dump(mode="json", by_alias=True, exclude_none=True)))
-        expected = self.expectation.model_dump(mode="json", by_alias=True, exclude_none=True)
-        found.update(_canonical({"expect": expected, "coverageMin": self.coverage_min}))
-        return found.hexdigest()
+        """Digest of recording and expectation, as for the same case of an EvalSuite."""
+        return case_digest(cassette_digest(self.cassette), self.expectation, self.coverage_min)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ class Suite:
     @property
     def digest(self) -> str:
         """Digest of all cases."""
-        return hashlib.sha256("".join(sorted(case.digest for case in self.cases)).encode()).hexdigest()
+        return suite_digest({case.name: case.digest for case in self.cases})
 
 
 def expectation_of(truth: Truth) -> Expectation:
@@ -96,7 +88,3 @@ def expectation_of(truth: Truth) -> Expectation:
     if truth.required_tools:
         made["tools"] = {"required": list(truth.required_tools)}
     return Expectation.model_validate(made)
-
-
-def _canonical(value: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) + b"\n"

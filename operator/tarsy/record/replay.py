@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -81,7 +82,8 @@ class ReplayReport(BaseModel):
     """How far a replay kept to its record.
 
     `rungs` counts answers by rung; uses of tools that the model's provider runs itself count as misses. `unused` is the
-    number of recorded calls that answered nothing. `divergence` None: all tool calls are those of the record.
+    number of recorded calls that answered nothing. `divergence` None: all tool calls are those of the record. `source`
+    is the recorded run, with which the replay is deleted; None: a file, or a case of a suite.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -89,6 +91,7 @@ class ReplayReport(BaseModel):
     rungs: dict[str, int] = Field(default_factory=dict)
     unused: int = 0
     divergence: ReplayDivergence | None = None
+    source: UUID | None = None
 
     @property
     def calls(self) -> int:

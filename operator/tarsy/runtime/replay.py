@@ -33,10 +33,12 @@ class ReplayUnreadable(Exception):
 class BoundReplay:
     """A replay with its record.
 
-    `toolboxes` answer its tool calls, `known_changes` its stages of kind Changes.
+    `source` is the recorded run, where the replay is to be deleted with it. `toolboxes` answer its tool calls,
+    `known_changes` its stages of kind Changes.
     """
 
     run: UUID
+    source: UUID | None
     cassette: Cassette
     toolboxes: ReplayToolboxes
     known_changes: Callable[[str], KnownChanges]
@@ -49,6 +51,7 @@ class BoundReplay:
     async def concluded(self, outcome: RunOutcome) -> RunOutcome:
         """Returns the outcome with the report of the replay; with too little coverage, the finding is Inconclusive."""
         report = replay_report(self.cassette, await self.replays.asked(self.run))
+        report = report.model_copy(update={"source": self.source})
         finding = None if outcome.finding is None else weighed(outcome.finding, report)
         return replace(outcome, replay=report, finding=finding)
 
@@ -88,7 +91,7 @@ async def bind_replay(
         live=toolboxes if plan.on_miss == "Live" else None,
     )
     opened = await asyncio.to_thread(ReplayToolboxes, claimed.id, cassette, options)
-    return BoundReplay(claimed.id, cassette, opened, recorded_changes(cassette), replays)
+    return BoundReplay(claimed.id, plan.of, cassette, opened, recorded_changes(cassette), replays)
 
 
 def weighed(finding: Finding, report: ReplayReport) -> Finding:

@@ -3,6 +3,9 @@
 A run is deleted whole, so that no reader gets half a record. A transaction deletes a bounded number of rows and is
 followed by a pause of its own length, which leaves workers half of the disk bandwidth. An advisory lock serializes
 concurrent deletions. Only finished runs are deleted; the object of a run may outlive its record and keeps its status.
+
+A replay has the results of the run that it replays, so it is deleted with that run; the copy that it answers from is
+deleted when it has ended. Cases of an EvalSuite are kept by their suite, so their replays only have a retention.
 """
 
 import asyncio
@@ -11,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import asyncpg
 
@@ -58,7 +62,7 @@ class Retention:
     async def purge(
         self, seconds: float, namespaces: Sequence[str] = (), *, replays: bool | None = None
     ) -> Mapping[str, int]:
-        """Deletes all old records, and returns their number by namespace.
+        """Deletes all old records and the replays of deleted ones, and returns their number by namespace.
 
         Args:
             seconds: time for which a record is kept after its run ended.
@@ -66,13 +70,19 @@ class Retention:
             replays: only replays, or none of them; None: both.
         """
         deleted: Counter[str] = Counter()
-        while True:
-            began = time.monotonic()
-            batch = await self.purge_some(seconds, namespaces, replays=replays)
-            if not batch:
-                return deleted
-            deleted.update(batch)
-            await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE_SECONDS))
+        await self._forget_inputs(namespaces)
+        for copies in (False, True):
+            while True:
+                began = time.monotonic()
+                if copies:
+                    batch = await self._purge_copies(namespaces)
+                else:
+                    batch = await self.purge_some(seconds, namespaces, replays=replays)
+                if not batch:
+                    break
+                deleted.update(batch)
+                await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE_SECONDS))
+        return deleted
 
     async def purge_some(
         self,
@@ -92,15 +102,23 @@ class Retention:
             runs: maximum investigations.
             rows: approximate maximum rows, but at least one investigation is deleted.
         """
+        choice = {"seconds": seconds, "namespaces": list(namespaces), "replays": replays, "runs": runs, "rows": rows}
+        return await self._delete(self._sql["choose"](**choice))
 
+    async def _purge_copies(self, namespaces: Sequence[str]) -> Mapping[str, int]:
+        return await self._delete(self._sql["choose_copies"](namespaces=list(namespaces), runs=RUNS_AT_ONCE))
+
+    async def _forget_inputs(self, namespaces: Sequence[str]) -> None:
+        async def forget(connection: asyncpg.Connection) -> None:
+            await connection.execute(*self._sql["forget_inputs"](namespaces=list(namespaces)))
+
+        await call(self._pool, "delete the records that ended replays answered from", forget)
+
+    async def _delete(self, choose: Sequence[Any]) -> Mapping[str, int]:
         async def delete(connection: asyncpg.Connection) -> Counter[str]:
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=PURGE_LOCK))
-                chosen = await connection.fetch(
-                    *self._sql["choose"](
-                        seconds=seconds, namespaces=list(namespaces), replays=replays, runs=runs, rows=rows
-                    )
-                )
+                chosen = await connection.fetch(*choose)
                 if not chosen:
                     return Counter()
                 ids = [row["id"] for row in chosen]

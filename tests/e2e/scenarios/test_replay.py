@@ -36,6 +36,6 @@ async def _replayed(scene: Scene, configuration: str, answers: Mapping[str, Sequ
     assert spoken(again, run) == spoken(run)
     report = again.record.outcome.replay if again.record.outcome else None
     assert report is not None and report.coverage == 1.0 and report.divergence is None
-    assert set(report.rungs) <= {"exact"}
+    assert set(report.rungs) <= {"exact"} and report.source == run.record.id
     made = [call for execution in again.executions for call in execution.tool_calls if call["made"]]
     assert report.rungs.get("exact", 0) == len(made) and all(call["cassette_line"] for call in made)

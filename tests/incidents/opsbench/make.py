@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))  # tests import each other from there, as under pytest
 
 from apis import find_kubectl
-from incidents.loader import FOLDER, Incident, load_incident
 from incidents.on_api import serve
+from tarsy_dev.incidents.corpus import FOLDER, Incident, load_incident
 from tarsy_dev.opsbench.cases import ANSWERS, TRUTH
 from tarsy_dev.opsbench.objects import KINDS
 

@@ -20,9 +20,9 @@ from tarsy.resources.v1alpha1 import KINDS
 from tarsy_dev.apiserver.server import ApiServer
 
 TABLE = Path(__file__).parents[3] / "manifests" / "roles.md"
-OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer")
+OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer", "tarsy-promoter")
 CLUSTERS = ("view", "edit", "admin")
-GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers"), strict=True))
+GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers", "promoters"), strict=True))
 RUNS = ("alerts", "chatmessages", "investigations")
 EVAL_RUNS = ("evalruns",)
 CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS + EVAL_RUNS))
@@ -55,6 +55,10 @@ def questions() -> list[tuple[str, list[Question]]]:
         ("measure chains: create, cancel and delete EvalRuns", of(("create", "patch", "delete"), EVAL_RUNS)),
         ("use chains, and bring MCP servers in an alert", of(("use",), ("chains", "mcpservers"))),
         ("write the configuration", of(WRITE, CONFIGURATION)),
+        (
+            "let a revision of a chain serve without a passed evaluation",
+            [("promote", "tarsy.dev", "chains", "")],
+        ),
         ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS)),
         ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
         ("read Secrets", [("get", "", "secrets", "")]),
@@ -87,7 +91,7 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "# Who can do what",
         "",
         "What each role may do in the namespace it is bound in, as an API server answers (SubjectAccessReview). Made",
-        "by `tests/integration/admission/test_roles.py`; do not edit. The first four are of `base/people.yaml`; the",
+        "by `tests/integration/admission/test_roles.py`; do not edit. The first five are of `base/people.yaml`; the",
         "last three are every cluster's own, into which those are aggregated.",
         "",
         "| | " + " | ".join(f"`{role}`" for role in roles) + " |",

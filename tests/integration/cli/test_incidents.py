@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from incidents.loader import FOLDER, READ_AT, load_incident
 from incidents.on_api import read
 from tarsy.evidence.fields import Object
 from tarsy.evidence.reading import KINDS
@@ -14,6 +13,7 @@ from tarsy.evidence.report import find_faults
 from tarsy.evidence.snapshot import Snapshot, key_of
 from tarsy.evidence.topology import Topology
 from tarsy.kube.client import KubeClient
+from tarsy_dev.incidents.corpus import FOLDER, READ_AT, load_incident
 
 KEPT = ("labels", "annotations", "ownerReferences")
 PLACES = {one.kind: one for one in KINDS}

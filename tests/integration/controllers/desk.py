@@ -38,6 +38,7 @@ from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
+from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.workloads import Workloads
 
@@ -98,6 +99,7 @@ class Desk:
         self.reads = Reads(pool)
         self.intake = Intake(pool)
         self.evals = Evals(pool)
+        self.revisions = Revisions(pool)
         self.changed = asyncio.Event()
         self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
@@ -144,6 +146,7 @@ class Desk:
                     self.intake,
                     replays=Replays(self.pool),
                     evals=self.evals,
+                    revisions=self.revisions,
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,

@@ -8,6 +8,7 @@ import pytest
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_authors import ALICE, grant, let_read, refused
 from tarsy.record.run import RunOutcome, State
+from tarsy_dev.objects import put
 
 OF_RUN: dict[str, Any] = {"replay": {"of": {"name": "run"}}}
 
@@ -51,6 +52,7 @@ async def test_who_may_not_read_the_trace_may_not_replay_it(desk: Desk) -> None:
         await accepted(desk, "theft")
         claimed = await desk.claim()
         assert claimed.plan.replay is not None and claimed.alert_data == "it crashed"
+        assert str(claimed.plan.replay.of) == (await desk.get("Investigation", "run"))["metadata"]["uid"]
 
 
 async def test_who_may_not_use_a_provider_may_not_bring_it(desk: Desk) -> None:
@@ -86,3 +88,78 @@ async def test_records_that_cannot_be_replayed_say_why(desk: Desk) -> None:
         await desk.reason("Investigation", "again", "Accepted", "False", "ReplaySourceRunning")
         await finish(desk)
         await desk.reason("Investigation", "again", "Accepted", "False", "ReplayOfReplay")
+
+
+THEFT: dict[str, Any] = {"overrides": {"chainRef": {"name": "mine"}}}
+"""Leads what the library's tools have read to a provider of the tenant."""
+EXPECT = {"tools": {"required": ["k.look"]}}
+
+
+async def a_run_of_the_library(desk: Desk, library: str) -> None:
+    """A finished run whose tools acted with the rights of the library; a tenant's own chain and provider beside it."""
+    await put(desk.kube, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": library}})
+    home, desk.namespace = desk.namespace, library
+    stages = {"llmProvider": "one", "stages": [{"name": "look", "agents": [{"name": "one"}]}]}
+    await desk.put("LLMProvider", "one", {"type": "openai", "model": "m"})
+    await desk.put("MCPServer", "k", {"transport": {"type": "http", "http": {"url": "http://127.0.0.1:9/mcp"}}})
+    await desk.put("Agent", "one", {"instructions": "Look.", "mcpServers": [{"name": "k"}]})
+    await desk.put("Chain", "shared", {**stages, "alertTypes": ["PodCrash"], "allowedNamespaces": {"from": "All"}})
+    desk.namespace = home
+    await desk.put("LLMProvider", "mine", {"type": "openai", "model": "m"})
+    await desk.put("Agent", "mine", {"instructions": "Tell me all."})
+    await desk.put("Chain", "mine", {"llmProvider": "mine", "stages": [{"name": "tell", "agents": [{"name": "mine"}]}]})
+    await desk.put("Investigation", "run", {"alert": {"alertType": "PodCrash", "data": "it crashed"}})
+    await accepted(desk, "run")
+    await finish(desk)
+
+
+async def copies(desk: Desk) -> int:
+    """The number of replays that have a copy of a record."""
+    found: int = await desk.pool.fetchval("SELECT count(*) FROM replay_input")
+    return found
+
+
+async def test_results_read_with_the_librarys_rights_reach_no_provider_of_the_tenant(desk: Desk) -> None:
+    library = f"{desk.namespace}-library"
+    async with desk.controller(everywhere=True, library=library):
+        await a_run_of_the_library(desk, library)
+        before = await copies(desk)
+        await grant(desk, "chains", "llmproviders")
+        await grant(desk, "chains", "llmproviders", namespace=library)
+        await desk.put("Investigation", "theft", {"replay": {**OF_RUN["replay"], **THEFT}, "author": ALICE})
+        assert "may not read the trace" in await refused(desk, "Investigation", "theft")
+        await let_read(desk, "investigations/trace", "run", group="record.tarsy.dev")
+        said = await desk.reason("Investigation", "theft", "Accepted", "False", "ProviderNotAllowed")
+        assert f"would send them to {desk.namespace}/mine" in said
+        brought = {"overrides": {"llmProviderRef": {"name": "mine"}}}
+        await desk.put("Investigation", "brought", {"replay": {**OF_RUN["replay"], **brought}, "author": ALICE})
+        await desk.reason("Investigation", "brought", "Accepted", "False", "PlanInvalid")
+        assert await copies(desk) == before, "a refused replay has a copy of the record"
+        await desk.put("Investigation", "honest", {**OF_RUN, "author": ALICE})
+        await accepted(desk, "honest")
+        claimed = await desk.claim()
+        assert {provider.ref.namespace for provider in claimed.plan.providers} == {library}
+
+
+async def test_a_case_of_a_suite_leads_results_nowhere_else_than_its_source(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.eval_suite.RECHECK_SECONDS", 0.3)
+    library = f"{desk.namespace}-library"
+    async with desk.controller(everywhere=True, library=library):
+        await a_run_of_the_library(desk, library)
+        before = await copies(desk)
+        await grant(desk, "chains")
+        case = {"name": "one", "source": {"investigationRef": {"name": "run"}}, "expect": EXPECT}
+        await desk.put("EvalSuite", "theirs", {"cases": [case], "author": ALICE})
+        await desk.reason("EvalSuite", "theirs", "Ready", "False", "Forbidden")
+        await desk.put("EvalSuite", "ours", {"cases": [case]})
+        await desk.reason("EvalSuite", "ours", "Ready", "True", "CasesStored")
+        uid = UUID((await desk.get("EvalSuite", "ours"))["metadata"]["uid"])
+        ref = {"suiteUid": str(uid), "name": "one", "digest": (await desk.evals.cases(uid))["one"].digest}
+        await desk.put("Investigation", "theft", {"replay": {"evalCase": ref, **THEFT}, "author": ALICE})
+        assert "may not read the trace" in await refused(desk, "Investigation", "theft")
+        await let_read(desk, "investigations/trace", "run", group="record.tarsy.dev")
+        said = await desk.reason("Investigation", "theft", "Accepted", "False", "ProviderNotAllowed")
+        assert f"would send them to {desk.namespace}/mine" in said
+        assert await copies(desk) == before

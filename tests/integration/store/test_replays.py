@@ -1,6 +1,7 @@
 """Replays in the store: claimed last, unreadable for older workers, in no default list, with their own retention."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import asyncpg
 
@@ -9,7 +10,7 @@ from tarsy.evals.cassette import read_cassette, write_cassette
 from tarsy.plan.model import ReplayPlan
 from tarsy.record.boundaries import OfferedTools
 from tarsy.record.messages import ToolDefinition
-from tarsy.record.replay import ReplayedFrom, Rung
+from tarsy.record.replay import ReplayedFrom, ReplayReport, Rung
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.claims import Claims
 from tarsy.store.replays import Replays
@@ -18,6 +19,7 @@ from tarsy.store.runs import REPLAY_VERSION, NewRun, Runs
 from tarsy.store.search import Filters, Search
 from unit.evals.cassettes import call, cassette
 
+COMPLETED = RunOutcome(State.COMPLETED)
 CASSETTE = write_cassette(cassette(call("logs", "x", pod="a")))
 
 
@@ -69,6 +71,59 @@ async def test_replays_have_a_retention_of_their_own(pool: asyncpg.Pool) -> None
     assert await Retention(pool).purge(86_400, replays=True) == {"team-a": 1}
     assert await pool.fetch("SELECT id FROM investigation") == [(run.id,)]
     assert await pool.fetchval("SELECT count(*) FROM replay_input") == 0
+
+
+async def finished(pool: asyncpg.Pool, run: NewRun, outcome: RunOutcome = COMPLETED) -> UUID:
+    """A run that has ended, and whose end its object shows."""
+    await Runs(pool).accept(run)
+    (claimed,) = await Claims(pool).claim(await worker(pool), 1, 9)
+    await Runs(pool).finish(claimed.id, claimed.attempt, outcome)
+    await pool.execute("UPDATE investigation SET settled = true WHERE id = $1", run.id)
+    return run.id
+
+
+def replayed(source: UUID | None) -> RunOutcome:
+    return RunOutcome(State.COMPLETED, replay=ReplayReport(source=source))
+
+
+async def left(pool: asyncpg.Pool) -> set[UUID]:
+    return {row["id"] for row in await pool.fetch("SELECT id FROM investigation")}
+
+
+async def test_a_replay_is_deleted_with_the_run_that_it_replays_and_one_of_a_case_is_kept(pool: asyncpg.Pool) -> None:
+    retention = Retention(pool)
+    source, other = await finished(pool, new_run()), await finished(pool, new_run(name="alert-2"))
+    await finished(pool, a_replay("team-a"), replayed(source))
+    kept = await finished(pool, a_replay("team-a"), replayed(other))
+    of_case = await finished(pool, a_replay("team-a"), replayed(None))
+    elsewhere = await finished(pool, new_run(namespace="team-b"))
+    await pool.execute("UPDATE investigation SET finished_at = now() - interval '3 days' WHERE id = $1", source)
+    assert [found.investigations for found in await retention.survey(86_400, ["team-b"])] == []
+    assert [found.investigations for found in await retention.survey(86_400)] == [2]
+    assert await retention.purge(86_400, ["team-b"]) == {}
+    assert await retention.purge(86_400, replays=False) == {"team-a": 2}
+    assert await left(pool) == {other, kept, of_case, elsewhere}
+    assert await retention.purge(86_400) == {}
+
+
+async def test_a_replay_that_goes_on_keeps_its_copy_and_an_ended_one_does_not(pool: asyncpg.Pool) -> None:
+    source = await finished(pool, new_run())
+    ended = await finished(pool, a_replay("team-a"), replayed(None))
+    waiting = a_replay("team-a")
+    await Runs(pool).accept(waiting)
+    await pool.execute("UPDATE investigation SET finished_at = now() - interval '3 days' WHERE id = $1", source)
+    assert await Retention(pool).purge(86_400) == {"team-a": 1}
+    assert await Replays(pool).cassette(ended) is None and await Replays(pool).cassette(waiting.id) is not None
+    await finished_claim(pool, waiting.id, source)
+    assert await Retention(pool).purge(86_400) == {"team-a": 1}, "its source has been deleted meanwhile"
+    assert await left(pool) == {ended}
+
+
+async def finished_claim(pool: asyncpg.Pool, run: UUID, source: UUID) -> None:
+    (claimed,) = await Claims(pool).claim(await worker(pool), 1, 9)
+    assert claimed.id == run
+    await Runs(pool).finish(claimed.id, claimed.attempt, replayed(source))
+    await pool.execute("UPDATE investigation SET settled = true WHERE id = $1", run)
 
 
 async def test_the_record_of_a_run_has_what_a_replay_needs(pool: asyncpg.Pool) -> None:

@@ -83,6 +83,19 @@ def test_a_tool_call_shows_what_it_is_cited_with() -> None:
     assert "k.logs {}  call_1" in shown(event_block(event))
 
 
+def test_a_tool_call_of_a_replay_shows_the_origin_of_its_answer() -> None:
+    told = {"rung": "exact", "line": 3}
+    event = TimelineEvent(
+        id=UUID(int=2),
+        type=EventType.LLM_TOOL_CALL,
+        status=EventStatus.COMPLETED,
+        content="x",
+        metadata={"name": "k.logs", "arguments": "{}", "call_id": "call_1", **told},
+        created_at=NOW,
+    )
+    assert "k.logs {}  replay: exact, line 3 of the record  call_1" in shown(event_block(event))
+
+
 def test_a_range_result_is_drawn_below_its_text_with_its_onset() -> None:
     content = (
         "1 series\nseries up{}\n  now 7 at x | onset 2026-11-20T09:02:00Z (first > 5: 0 -> 7)\n"

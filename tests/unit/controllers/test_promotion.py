@@ -176,7 +176,7 @@ def verdicts(*runs: EvalRun, of: EvalSuite | None = None) -> list[str]:
             run(
                 phase="Pending",
                 revision=None,
-                status={"conditions": [{"type": "Accepted", "status": "False", "reason": "RatesMissing"}]},
+                status={"conditions": [{"type": "Complete", "status": "False", "reason": "Forbidden"}]},
             ),
             ["Blocked"],
         ),

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarsy.engine.model_calls.repetition import EVERY, PATTERN, TIMES, WINDOW, RepeatedText, find_repetition, first_only
+from tarsy.engine.model_calls.repetition import (
+    EVERY,
+    PATTERN,
+    TIMES,
+    WINDOW,
+    RepeatedText,
+    _repeated_once,
+    find_repetition,
+    first_only,
+)
 
 
 def prose(length: int, seed: int = 7) -> str:
@@ -160,3 +169,14 @@ def test_a_megabyte_in_single_characters_is_watched_in_linear_time() -> None:
     began = time.process_time()
     assert not any(watched.add(character) is not None for character in text)
     assert time.process_time() - began < 30
+
+
+@given(st.text("ab", max_size=60), st.integers(1, 12), st.text("abc", max_size=20))
+def test_the_lengths_of_what_a_text_ends_in_twice_are_those_of_a_look_at_each(
+    pattern: str, times: int, before: str
+) -> None:
+    text = before + pattern * times
+    for stop in (2, 7, 8, 9, 40, len(text) // 2 + 1):
+        lengths = range(PATTERN.start, min(stop, len(text) // 2 + 1))
+        each = [length for length in lengths if text[-length:] == text[-2 * length : -length]]
+        assert list(_repeated_once(text, min(stop, len(text) // 2 + 1))) == each

@@ -50,6 +50,7 @@ def test_a_cassette_without_compression_and_with_unknown_fields_is_read() -> Non
         (gzip.compress(lines(HEADER)) + b"x", "after the end"),
         (b"\x1f\x8bxxxxxxxxxxxxx", "no valid gzip"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "data",  # gzip data have the time in them
 )
 def test_an_error_names_place_and_remedy(data: bytes, said: str) -> None:
     with pytest.raises(CassetteError) as error:

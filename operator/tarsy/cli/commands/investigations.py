@@ -133,6 +133,39 @@ def compare(
 
 
 @with_connection
+def replay(
+    connection: "ConnectionOptions",
+    name: Name,
+    chain: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Chain to run. Default: the recorded one.", callback=object_name)
+    ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="LLMProvider of the chain's namespace that all agents use. Default: their own.",
+            callback=object_name,
+        ),
+    ] = None,
+    on_miss: Annotated[
+        Literal["Refuse", "Live"],
+        typer.Option(help="What happens to a call that is not recorded. Live: tools that only read are called."),
+    ] = "Refuse",
+    output: OutputOption = "text",
+) -> None:
+    """Run a finished investigation again with its recorded tool results. Requires the role tarsy-tracer."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.replay import start_replay
+
+        return await start_replay(
+            client, client.namespace, name, output, chain=chain, provider=provider, on_miss=on_miss
+        )
+
+    run_with_client(connection, work)
+
+
+@with_connection
 def why(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
     """Print the finding of an investigation and the evidence of each claim."""
 

@@ -6,7 +6,7 @@ much of it is too much depends on what repeats and on what else the answer holds
 stand in many good answers, an answer that holds hardly anything else is no answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 EVERY = 250
 """Characters between two looks."""
@@ -21,6 +21,7 @@ SHORT = 30
 _LONG_RUN, _SHORT_RUN, _SIGNS_RUN = 1_000, 1_500, 5_000
 """Characters of repetition that are too many beside any other text: of a long pattern, a short one, one without a
 letter."""
+_END = 8
 _NOTHING_ELSE = 300
 _SHARE = 0.8
 """So many characters are too many already where they are this share of all that was said."""
@@ -61,9 +62,7 @@ def find_repetition(text: str, whole: int | None = None) -> int | None:
     """
     said = len(text) if whole is None else whole
     judged: list[tuple[int, int]] = []
-    for length in range(PATTERN.start, min(PATTERN.stop, len(text) // TIMES + 1)):
-        if text[-length:] != text[-2 * length : -length]:
-            continue
+    for length in _repeated_once(text, min(PATTERN.stop, len(text) // TIMES + 1)):
         if any(length % shorter == 0 and length <= run for shorter, run in judged):
             continue  # it is made of a shorter one
         run = len(text) - _start(text, length)
@@ -71,6 +70,24 @@ def find_repetition(text: str, whole: int | None = None) -> int | None:
             return length
         judged.append((length, run))
     return None
+
+
+def _repeated_once(text: str, stop: int) -> Iterator[int]:
+    """Yields the lengths below `stop` of the patterns that `text` ends in twice, shortest first.
+
+    Most texts end in none. A pattern of `_END` characters or more is only compared where the last `_END` ones occur.
+    """
+    for length in range(PATTERN.start, min(_END, stop)):
+        if text[-length:] == text[-2 * length : -length]:
+            yield length
+    if stop <= _END:
+        return
+    size, last = len(text), text[-_END:]
+    place = size - _END
+    while (place := text.rfind(last, max(0, size - _END - stop + 1), place + _END - 1)) >= 0:
+        length = size - _END - place
+        if length >= _END and text[-length:] == text[-2 * length : -length]:
+            yield length
 
 
 def first_only(pieces: Sequence[str], length: int) -> str:

@@ -14,6 +14,7 @@ from pydantic import Field
 from tarsy.http.models import View
 from tarsy.http.views.common import STATE, FailureView, RunRef
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.replay import ReplayReport
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 
@@ -122,6 +123,27 @@ class EventView(View):
         )
 
 
+class ReplayView(View):
+    """How far a replay kept to its record."""
+
+    coverage: float = Field(description="Share of tool calls that the record answered, from 0 to 1.")
+    rungs: dict[str, int] = Field(description="Number of tool calls by the origin of their answers.")
+    unused_calls: int = Field(description="Number of recorded calls that answered nothing.")
+    divergence: str | None = Field(description="First tool call that differs from the recorded ones. Null: none does.")
+
+    @classmethod
+    def of(cls, report: ReplayReport | None) -> Self | None:
+        """Converts the report of a replay; None outside of replays."""
+        if report is None:
+            return None
+        return cls(
+            coverage=report.coverage,
+            rungs=report.rungs,
+            unused_calls=report.unused,
+            divergence=report.divergence.sentence if report.divergence else None,
+        )
+
+
 class RunHead(RunRef):
     """State of a run and, after its end, its outcome. The run of an answer has the name of its question."""
 
@@ -137,6 +159,7 @@ class RunHead(RunRef):
     final_analysis: str | None
     executive_summary: str | None
     failure: FailureView | None
+    replay: ReplayView | None = Field(default=None, description="Of a replay that has ended. Null otherwise.")
 
     @classmethod
     def of(cls, record: InvestigationRecord) -> Self:
@@ -158,6 +181,7 @@ class RunHead(RunRef):
             final_analysis=outcome.final_analysis if outcome else None,
             executive_summary=outcome.executive_summary if outcome else None,
             failure=FailureView.of(outcome.failure) if outcome else None,
+            replay=ReplayView.of(outcome.replay) if outcome else None,
         )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from enum import StrEnum
 from typing import Literal
+from uuid import UUID
 
 import orjson
 from pydantic import Field
@@ -112,6 +113,8 @@ class ReplayPlan(FrozenModel):
 
     source: str
     """For people: `Investigation NAME`, or `ConfigMap NAME, key KEY`."""
+    of: UUID | None = None
+    """The recorded run, with which this replay is deleted; None: its record is kept elsewhere (a file, a case)."""
     on_miss: Literal["Refuse", "Live"] = "Refuse"
     seed: int | None = None
 

@@ -1,6 +1,6 @@
 """Runs one sample of a case: the real engine and the real models over a cassette, with the record in memory.
 
-No tool server is connected, and nothing is written: what is left of a sample is its result.
+No tool server is connected unless the caller gives one, and nothing is written: what is left of a sample is its result.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from decimal import Decimal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import Models, ObjectReader
+from tarsy.engine.ports import Models, ObjectReader, Toolboxes
 from tarsy.engine.run_context import NoObjects, RunContext
 from tarsy.evals.cassette import Cassette
 from tarsy.evals.expectations import FinishedRun, MadeCall, judge
@@ -37,12 +37,13 @@ _log = logging.getLogger(__name__)
 class PlannedCase:
     """A case with the plan that is measured with it.
 
-    `objects` are read by stages of kind Changes; None: the cassette answers them.
+    `objects` are read by stages of kind Changes, `tools` are called by agents; None: the cassette answers.
     """
 
     case: SuiteCase
     plan: Plan
     objects: ObjectReader | None = None
+    tools: Toolboxes | None = None
 
 
 class CountingToolboxes(ReplayToolboxes):
@@ -90,13 +91,13 @@ async def run_sample(planned: PlannedCase, number: int, models: Models, maskers:
     began, case = time.monotonic(), planned.case
     run = uuid5(NAMESPACE_URL, f"tarsy-eval/{case.digest}/{planned.plan.digest}/{number}")
     record = Record(began=case.cassette.header.now)
-    tools = CountingToolboxes(run, case.cassette, ReplayOptions(mask_of=maskers.of))
+    replay = CountingToolboxes(run, case.cassette, ReplayOptions(mask_of=maskers.of))
     mask = maskers.of(_masking(planned.plan, maskers))
     recorder = MemoryRecorder(record)
     world = RunContext(
         recorder,
         models,
-        tools,
+        planned.tools or replay,
         UncontrolledRun(),
         mask=mask,
         objects=planned.objects or NoObjects(),
@@ -110,7 +111,7 @@ async def run_sample(planned: PlannedCase, number: int, models: Models, maskers:
         calls=_calls(record),
         steps=len(record.model_calls),
         cost_usd=_cost(record),
-        coverage=tools.coverage,
+        coverage=replay.coverage,
         failure=_failure(outcome),
     )
     judged = judge(finished, case.expectation, case.coverage_min)
@@ -122,7 +123,7 @@ async def run_sample(planned: PlannedCase, number: int, models: Models, maskers:
         confidence=outcome.finding.confidence.value if outcome.finding else None,
         summary=outcome.finding.summary if outcome.finding else "",
         checks=tuple(CheckResult(name=c.name, outcome=c.outcome, sentence=c.sentence) for c in judged.checks),
-        coverage=tools.coverage,
+        coverage=replay.coverage,
         model_calls=len(record.model_calls),
         tool_calls=sum(row.start.made for row in record.tool_calls.values()),
         citations=len(citations),

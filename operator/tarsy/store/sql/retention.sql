@@ -2,15 +2,34 @@
 -- all), and only replays or none of them (:replays; null: both).
 
 -- A run whose end is not in the status of its object yet is kept for a day more: no run with a finding is `RecordLost`.
--- name: _old
-i.state NOT IN ('pending', 'running') AND i.finished_at < now() - make_interval(secs => :seconds)
-    AND (i.settled OR i.finished_at < now() - interval '1 day')
+-- name: _ended
+i.state NOT IN ('pending', 'running') AND (i.settled OR i.finished_at < now() - interval '1 day')
     AND (cardinality(:namespaces::text[]) = 0 OR i.namespace = ANY(:namespaces::text[]))
-    AND i.replay = coalesce(:replays, i.replay)
+
+-- name: _old
+i.finished_at < now() - make_interval(secs => :seconds) AND {_ended} AND i.replay = coalesce(:replays, i.replay)
+
+-- A replay of a recorded run; one of a file or of a case of a suite has no source.
+-- name: _copy
+i.replay AND i.replay_report->>'source' IS NOT NULL AND {_ended}
 
 -- name: survey
-SELECT i.namespace, count(*) AS investigations, min(i.finished_at) AS oldest, max(i.finished_at) AS newest
-FROM investigation i WHERE {_old} GROUP BY i.namespace ORDER BY i.namespace
+WITH old AS MATERIALIZED (
+    SELECT i.id, i.namespace, i.finished_at FROM investigation i WHERE {_old}
+), copy AS (
+    SELECT i.id, i.namespace, i.finished_at FROM investigation i WHERE {_copy} AND NOT EXISTS (
+        SELECT FROM investigation s
+        WHERE s.id = (i.replay_report->>'source')::uuid AND s.id NOT IN (SELECT old.id FROM old)
+    )
+)
+SELECT namespace, count(*) AS investigations, min(finished_at) AS oldest, max(finished_at) AS newest
+FROM (SELECT * FROM old UNION SELECT * FROM copy) line GROUP BY namespace ORDER BY namespace
+
+-- A replay that has ended is not resumed, so nothing reads its copy of the record any more.
+-- name: forget_inputs
+DELETE FROM replay_input r USING investigation i
+WHERE i.id = r.investigation AND i.state NOT IN ('pending', 'running')
+    AND (cardinality(:namespaces::text[]) = 0 OR i.namespace = ANY(:namespaces::text[]))
 
 -- name: lock
 SELECT pg_advisory_xact_lock(:key)
@@ -23,6 +42,12 @@ SELECT id, namespace FROM (
             OVER (ORDER BY i.finished_at, i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS rows_before
     FROM investigation i WHERE {_old} ORDER BY i.finished_at, i.id LIMIT :runs
 ) line WHERE coalesce(rows_before, 0) < :rows
+
+-- Replays whose source has been deleted: their record has its results.
+-- name: choose_copies
+SELECT i.id, i.namespace FROM investigation i
+WHERE {_copy} AND NOT EXISTS (SELECT FROM investigation s WHERE s.id = (i.replay_report->>'source')::uuid)
+ORDER BY i.finished_at, i.id LIMIT :runs
 
 -- name: tool_sets
 SELECT c.tool_set

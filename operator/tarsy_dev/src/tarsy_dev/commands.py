@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from tarsy.cli.commands.eval_run import ApiKeys, BudgetTokens, BudgetUsd, Outputs, keys_of
+from tarsy.cli.commands.options import span
 from tarsy.cli.running import go
 
 Keep = Annotated[
@@ -75,3 +77,44 @@ def cloud_opsbench(
     from tarsy_dev.opsbench.score import measure_rules
 
     raise typer.Exit(measure_rules(folder, limit))
+
+
+@bench.command("incidents")
+def incidents(
+    provider: Annotated[Path, typer.Option(metavar="FILE", help="File with the LLMProvider to measure.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder with the incidents. Default: tests/incidents of the checkout.",
+            show_default=False,
+        ),
+    ] = None,
+    chain: Annotated[str, typer.Option(help="Name of the Chain of the library to measure.")] = "kubernetes",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of incidents, evenly spread by name. Default: all.")
+    ] = None,
+    parallel: Annotated[
+        int, typer.Option(min=1, max=50, help="Maximum incidents side by side; limits.maxConcurrent lowers it.")
+    ] = 4,
+    budget_tokens: BudgetTokens = None,
+    budget_usd: BudgetUsd = None,
+    api_key: ApiKeys = None,
+    out: Outputs = None,
+) -> None:
+    """Let a real model investigate recorded incidents on this machine, and compare it with the rules alone.
+
+    Exit status: 0 measured, whatever was found, 2 an input is wrong.
+    """
+    from tarsy.cli.eval_run import Output, Overrides
+    from tarsy_dev.incidents.bench import Bench, bench_incidents
+    from tarsy_dev.incidents.corpus import FOLDER
+
+    go(
+        bench_incidents(
+            Bench(folder or FOLDER, provider, FOLDER.parents[1] / "manifests/library", chain, limit),
+            Overrides(parallelism=parallel, tokens=budget_tokens, cost_usd=budget_usd),
+            [span(one, "--out", Output.parse) for one in out or ()],
+            keys_of(api_key or ()),
+        )
+    )

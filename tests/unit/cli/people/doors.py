@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from tarsy.client.api import CreatedObject
 from tarsy.client.errors import ApiUseError
 from tarsy.client.refusals import Right
 from tarsy.http.live.messages import QuestionRef, RunMessage, TimelineMessage, ToldEvent
@@ -67,6 +68,10 @@ class FakeDoor:
 
     async def ask(self, namespace: str, investigation: str, question: str) -> Any:
         raise NotImplementedError
+
+    async def replay(self, namespace: str, investigation: str, replay: Mapping[str, Any]) -> CreatedObject:
+        self.asked.append((f"replay {namespace}/{investigation}", dict(replay)))
+        return CreatedObject("run-replay-x", "uid")
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         raise NotImplementedError

@@ -14,8 +14,8 @@ from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()
 COMMANDS = [
-    "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval", "timeline", "trace", "triage",
-    "usage", "why",
+    "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval", "replay", "timeline", "trace",
+    "triage", "usage", "why",
 ]  # fmt: skip
 
 
@@ -27,6 +27,8 @@ COMMANDS = [
         "timeline run -n Shop",
         "timeline run -o xml",
         "trace run --llm 1 --mcp 2",
+        "replay run --on-miss Simulate",
+        "replay run --chain ../x",
         "usage --by model",
         "usage --since yesterday",
         "alerts submit",

@@ -13,10 +13,11 @@ from tarsy.client.errors import ApiUseError
 from tarsy.client.refusals import Right
 from tarsy.http.models import View
 from tarsy.http.views.common import RunRef, Spent
-from tarsy.http.views.timeline import ClaimView, FindingView, RunHead, TimelineView
+from tarsy.http.views.timeline import ClaimView, FindingView, ReplayView, RunHead, TimelineView
 from tarsy.http.views.trace import AgentTrace, Owner, StageTrace, ToolCallDetails, ToolCallView, TraceView
 from tarsy.record.finding import Confidence
 from tarsy.record.messages import Access
+from tarsy.record.replay import ReplayDivergence, ReplayReport, ReplayStep
 from tarsy.record.run import InteractionState, StageKind, State
 from unit.cli.people.doors import NOW, RUN, FakeDoor, head
 
@@ -199,6 +200,28 @@ async def test_a_run_of_too_many_calls_is_refused(made: int, refused: bool, caps
             await compare_runs(TwoRuns(views), "shop", "a", "b", "json")
     else:
         assert await compare_runs(TwoRuns(views), "shop", "a", "b", "json") == 0
+
+
+async def test_a_replay_tells_its_coverage_its_rungs_and_where_it_first_differs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    views = run("a", [("pods", "{}")], 1) | run("b", [("pods", "{}")], 11)
+    report = ReplayReport(
+        rungs={"exact": 2, "miss": 1},
+        unused=4,
+        divergence=ReplayDivergence(stage=0, agent=1, index=2, recorded=ReplayStep(tool="k.logs", arguments="{}")),
+    )
+    page = views["b/timeline"]
+    assert isinstance(page, TimelineView)
+    top = page.investigation.model_copy(update={"replay": ReplayView.of(report)})
+    views["b/timeline"] = page.model_copy(update={"investigation": top})
+    assert await compare_runs(TwoRuns(views), "shop", "a", "b", "text") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "b is a replay coverage 67% (exact 2, miss 1); 4 recorded calls are not used" in shown
+    assert "First divergence: Stage 1, agent 2, call 3: recorded k.logs {}; now no further call" in shown
+    assert "a is a replay" not in shown
+    found = await compared(capsys, views)
+    assert found["first"]["replay"] is None and found["second"]["replay"]["rungs"] == {"exact": 2, "miss": 1}
 
 
 async def test_a_run_that_is_not_on_record_is_named() -> None:

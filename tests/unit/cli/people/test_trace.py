@@ -23,6 +23,7 @@ from tarsy.http.views.trace import (
     TraceView,
 )
 from tarsy.record.messages import Access, Role
+from tarsy.record.replay import Rung
 from tarsy.record.run import InteractionState, ModelCallKind, StageKind, State
 from unit.cli.people.doors import NOW, RUN, FakeDoor
 
@@ -124,6 +125,13 @@ def test_calls_are_listed_in_the_order_in_which_they_were_begun() -> None:
 def test_ids_are_as_long_as_it_takes_to_tell_them_apart() -> None:
     found = lines(listed(trace((model_call("aaaaaaaa1"),), (tool_call("aaaaaaaa2"),))))
     assert [line.split()[-1] for line in found[1:3]] == ["aaaaaaaa-1", "aaaaaaaa-2"]
+
+
+def test_a_call_of_a_replay_tells_the_origin_of_its_answer() -> None:
+    recorded = tool_call("a").model_copy(update={"rung": Rung.DERIVED, "cassette_line": 7})
+    missing = tool_call("b").model_copy(update={"rung": Rung.MISS})
+    found = " ".join(lines(listed(trace((), (recorded, missing)))))
+    assert "replay: derived, line 7 of the record" in found and "replay: miss try 2" in found
 
 
 def test_a_call_that_was_refused_says_why() -> None:

@@ -19,7 +19,9 @@ from tarsy.evidence.fields import Object
 from tarsy.evidence.reading import KINDS
 from tarsy.evidence.snapshot import ObjectKey, Snapshot
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[5] / "tests/incidents"
+"""The corpus of a checkout; the package does not contain it."""
+
 READ_AT = datetime(2026, 3, 10, 18, 30, tzinfo=UTC)
 """The time now of an incident, where nothing else is asked for."""
 
@@ -60,6 +62,7 @@ class Incident:
         change: the object whose change is the cause; None: no visible change is.
         faults: what a rule may rightly find.
         rules: names of rules whose text describes one of the faults.
+        distractors: `KIND/NAME` of objects whose change is harmless, where none of them has the name of the cause.
         objects: of the cluster, in the form of the API.
         read_at: the time now.
     """
@@ -71,6 +74,7 @@ class Incident:
     change: ObjectKey | None
     faults: Sequence[Fault]
     rules: frozenset[str]
+    distractors: Sequence[str]
     objects: Sequence[Mapping[str, Any]]
     read_at: datetime = READ_AT
 
@@ -87,7 +91,7 @@ class Incident:
 
 
 def load_incidents() -> Sequence[Incident]:
-    """Returns all incidents by name."""
+    """Returns all incidents of the checkout by name."""
     return [load_incident(path) for path in sorted((FOLDER / "cases").glob("*.yaml"))]
 
 
@@ -98,8 +102,8 @@ def load_incident(path: Path, read_at: datetime = READ_AT) -> Incident:
         path: of the file.
         read_at: the time now; ages of the file are counted from it.
     """
-    document = _read(path, read_at)
-    noise = [one for name in document.get("noise", ()) for one in _read(FOLDER / "noise" / f"{name}.yaml", read_at)]
+    document, beside = _read(path, read_at), path.parents[1] / "noise"
+    noise = [one for name in document.get("noise", ()) for one in _read(beside / f"{name}.yaml", read_at)]
     namespace, truth = document["namespace"], document["truth"]
     return Incident(
         document["name"],
@@ -109,6 +113,7 @@ def load_incident(path: Path, read_at: datetime = READ_AT) -> Incident:
         key_of(truth["change"], namespace) if truth["change"] else None,
         [Fault(one["text"], one["objects"], one["visible"]) for one in truth["faults"]],
         frozenset(truth["rules"]),
+        truth.get("distractors", ()),
         list(_last_of_each([*noise, *document["before"]])),
         read_at,
     )
@@ -138,7 +143,7 @@ def _micro(time: str) -> str:
 
 @functools.cache
 def _yaml_at(read_at: datetime) -> Any:
-    at = type("_Yaml", (_Loader,), {})
+    at: Any = type("_Yaml", (_Loader,), {})
     at.add_constructor("!ago", lambda loader, node: time_ago(loader.construct_scalar(node), read_at))
     at.add_constructor("!micro", lambda loader, node: _micro(time_ago(loader.construct_scalar(node), read_at)))
     return at
