@@ -9,6 +9,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from apis import LocalApi
+from integration.http.door import Door, open_door
 from integration.http.site import Site, Visitor
 from tarsy.http.application import build_application
 from tarsy.http.authentication.access import AccessReviews
@@ -54,3 +55,10 @@ async def administrator(site: Site, namespace: str) -> Visitor:
     return await site.visitor(
         namespace, "administrator", everywhere=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
     )
+
+
+@pytest.fixture
+async def door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> AsyncIterator[Door]:
+    """The intake, open."""
+    async with open_door(kube, records, namespace) as door:
+        yield door

@@ -18,12 +18,12 @@ SEEN = {(plural, verb) for plural in (kind.PLURAL for kind in KINDS.values()) fo
 EVERYWHERE = {
     *((f"{plural}.tarsy.dev", verb) for plural, verb in SEEN),
     *((f"{kind.PLURAL}.tarsy.dev/status", "patch") for kind in KINDS.values()),
-    *((f"{plural}.tarsy.dev", verb) for plural in ("alerts", "investigations") for verb in ("create", "attribute")),
-    ("alerts.tarsy.dev", "patch"),
+    *(
+        (f"{plural}.tarsy.dev", verb)
+        for plural in ("alerts", "evalruns", "investigations")
+        for verb in ("create", "attribute", "patch", "delete")
+    ),
     ("chatmessages.tarsy.dev", "patch"),
-    ("investigations.tarsy.dev", "patch"),
-    ("investigations.tarsy.dev", "delete"),
-    ("alerts.tarsy.dev", "delete"),
     *(("namespaces", verb) for verb in ("get", "list", "watch")),
     ("configmaps", "get"),
     ("events", "create"),
