@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -20,6 +20,7 @@ from integration.store.build import (
     tool_result,
     writer,
 )
+from tarsy.record.boundaries import OfferedTools
 from tarsy.record.run import LeaseLost
 from tarsy.store.reads import Reads
 from tarsy.store.writer import RunWriter
@@ -208,7 +209,8 @@ async def test_an_agent_that_begins_does_not_wait_for_the_write_of_another(pool:
             await other.fetch("SELECT FROM llm_interaction WHERE execution = $1 FOR UPDATE", agent.id)
             stands = group.create_task(calls(write, agent.id))
             await asyncio.sleep(0)  # it has its turn now
-            assert await write.pin_tools({"kubernetes": {"get": "digest"}}) == {"kubernetes": {"get": "digest"}}
+            pins = {"kubernetes": {"get": "digest"}}
+            assert await write.pin_tools(pins, OfferedTools(uuid4())) == pins
             await write.degrade_evidence({"prometheus": "it is away"})
             assert not stands.done()
             await locked.rollback()
