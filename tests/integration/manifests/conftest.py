@@ -4,6 +4,7 @@ Decision: the server is one of its own for this folder, because its cluster-wide
 tested.
 """
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,6 +53,7 @@ def installed(server: LocalApi, kubectl: Kubectl) -> LocalApi:
     """Base, then library, applied as a person would; and a tenant's namespace that binds nothing."""
     # Older servers refuse what they do not know in a CRD when asked to validate it.
     kubectl("apply", "-k", str(MANIFESTS / "base"), "--validate=false")
+    _without_unconditional_webhooks(kubectl)
     kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "-l", "app.kubernetes.io/part-of=tarsy")
     kubectl("apply", "-k", str(MANIFESTS / "library"), "--validate=false")
     kubectl("create", "namespace", "shop")
@@ -63,6 +65,18 @@ class _Loader(yaml.CSafeLoader):
 
 
 _Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, node: loader.construct_scalar(node))
+
+
+def _without_unconditional_webhooks(kubectl: Kubectl) -> None:
+    """Removes the webhook of promotions where a server older than 1.28 has dropped its condition: all Chains would go
+    to it, and nobody serves it here."""
+    webhook = ("mutatingwebhookconfiguration", "tarsy-admission")
+    stored = json.loads(kubectl("get", *webhook, "-o", "json").stdout)["webhooks"]
+    for place, one in reversed(list(enumerate(stored))):
+        if one["name"] == "promotion.tarsy.dev" and "matchConditions" not in one:
+            kubectl(
+                "patch", *webhook, "--type=json", "-p", json.dumps([{"op": "remove", "path": f"/webhooks/{place}"}])
+            )
 
 
 def documents(text: str) -> list[dict[str, Any]]:

@@ -73,6 +73,8 @@ async def deployed(
         await process.stop()
 
 
+# Older servers drop the condition of the webhook of promotions, and send all Chains to it before the operator runs.
+@pytest.mark.newer_api
 @pytest.mark.parametrize("order", [backwards, shuffled])
 async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
     api_kind: ApiKind, tmp_path: Path, order: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]

@@ -10,6 +10,8 @@ from tarsy_dev.objects import manifest, put, put_all
 POLICIES = "components/policies"
 POLICIES_SINCE = (1, 30)
 """The first Kubernetes version with ValidatingAdmissionPolicies."""
+CONDITIONS_SINCE = (1, 28)
+"""The first Kubernetes version that keeps the conditions of a webhook. Without them, all objects would go to it."""
 
 
 async def install_admission(client: KubeClient, port: int, version: tuple[int, int]) -> None:
@@ -25,8 +27,11 @@ async def install_admission(client: KubeClient, port: int, version: tuple[int, i
     for obj in manifest("base/admission.yaml"):
         if obj["kind"] == "Service":
             obj = {**obj, "spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}
-        for hook in obj.get("webhooks", ()):
-            hook["clientConfig"]["service"]["port"] = port
+        if "webhooks" in obj:
+            hooks = [hook for hook in obj["webhooks"] if "matchConditions" not in hook or version >= CONDITIONS_SINCE]
+            for hook in hooks:
+                hook["clientConfig"]["service"]["port"] = port
+            obj = {**obj, "webhooks": hooks}
         await put(client, obj)
     if version >= POLICIES_SINCE:
         (component,) = manifest(f"{POLICIES}/kustomization.yaml")
