@@ -74,6 +74,7 @@ MAY = {
     "getModelCall": TRACE,
     "getToolCall": TRACE,
     "getCassette": TRACE,
+    "getSeal": TRACE,
     "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
     "getTriage": READ,
     "getInvestigationChanges": READ,
@@ -272,6 +273,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getModelCall",
         "getToolCall",
         "getCassette",
+        "getSeal",
         "getChanges",
         "getTriage",
     }
