@@ -79,6 +79,7 @@ MAY = {
     "getSeal": TRACE,
     "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
     "getTriage": READ,
+    "getVerdict": READ,
     "getInvestigationChanges": READ,
     "listChatMessages": READ,
     "askQuestion": WRITE,
@@ -118,6 +119,8 @@ BODIES = {
     "planAlert": {"alertType": "none"},
     "signInByCode": {"code": "0123456789abcdef"},
 }
+QUERIES = {"getVerdict": "?target=deploy/checkout"}
+"""Query parameters that a route requires."""
 GONE = "not-on-record"
 
 
@@ -156,6 +159,7 @@ class Scene:
         path = path.replace("{id}", str(uuid.UUID(int=1)))
         if _is_for_namespaces(route) and not everywhere:
             path += f"?namespace={self.namespace}"
+        path += QUERIES.get(route.operation, "")
         return path, {"json": BODIES[route.operation]} if route.body else {}
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 from aiohttp import web
 
-Message = MutableMapping[str, Any]
-AsgiApp = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+AsgiApp = Callable[
+    [AsgiMessage, Callable[[], Awaitable[AsgiMessage]], Callable[[AsgiMessage], Awaitable[None]]], Awaitable[None]
+]
 _PASSED_ON = frozenset({b"accept", b"content-type", b"mcp-protocol-version", b"mcp-method", b"mcp-name"})
 """Headers that the application sees: those of MCP. Credentials stay here."""
 
 
-async def pass_on(app: AsgiApp, request: web.Request, body: bytes, state: dict[str, Any]) -> web.Response:
+async def call_asgi(app: AsgiApp, request: web.Request, body: bytes, state: dict[str, Any]) -> web.Response:
     """Returns the response of an ASGI application.
 
     Args:
@@ -27,14 +29,14 @@ async def pass_on(app: AsgiApp, request: web.Request, body: bytes, state: dict[s
     status, headers, content = 500, list[tuple[bytes, bytes]](), bytearray()
     given = False
 
-    async def receive() -> Message:
+    async def receive() -> AsgiMessage:
         nonlocal given
         if given:  # a client that leaves cancels the request, so there is nothing more to tell
             await asyncio.Event().wait()
         given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    async def send(message: Message) -> None:
+    async def send(message: AsgiMessage) -> None:
         nonlocal status, headers
         if message["type"] == "http.response.start":
             status, headers = message["status"], list(message.get("headers", ()))
@@ -49,7 +51,7 @@ async def pass_on(app: AsgiApp, request: web.Request, body: bytes, state: dict[s
     return response
 
 
-def _scope(request: web.Request, state: dict[str, Any]) -> Message:
+def _scope(request: web.Request, state: dict[str, Any]) -> AsgiMessage:
     raw = [(name.lower(), value) for name, value in request.raw_headers]
     return {
         "type": "http",

@@ -21,7 +21,7 @@ from tarsy.http.authentication.frontends import BearerFrontend
 from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
 from tarsy.http.errors import BadRequest, HttpError, MethodNotAllowed, TimedOut, Unauthorized
 from tarsy.http.failures import as_http_error
-from tarsy.http.mcp_endpoint.asgi import pass_on
+from tarsy.http.mcp_endpoint.asgi import call_asgi
 from tarsy.http.mcp_endpoint.results import rendered
 from tarsy.http.mcp_endpoint.tools import BY_NAME, TOOLS, EndpointTool
 from tarsy.http.route import CheckedRequest
@@ -66,7 +66,7 @@ def add_mcp_endpoint(app: web.Application, frontend: BearerFrontend, services: S
         ask = CheckedRequest(request, {}, caller, "", services)
         try:
             async with asyncio.timeout(_SECONDS):
-                return await pass_on(manager.asgi_app, request, body, {_STATE: ask})
+                return await call_asgi(manager.asgi_app, request, body, {_STATE: ask})
         except TimeoutError:
             raise TimedOut(f"the request took longer than {_SECONDS:g} s; try again, or request less") from None
 
