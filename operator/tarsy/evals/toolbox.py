@@ -235,10 +235,11 @@ def _key(run: UUID, place: Place) -> str:
 def _offered(plan: ServerPlan, recorded: ServerRecord) -> Offer:
     """Returns the tools of a recorded server for an agent.
 
-    Namespaces are not enforced: no call leaves, and what a call of another namespace was answered is recorded. A tool
+    Namespaces are not enforced, and nobody approves: no call leaves, and what was answered is recorded. A tool
     that is recorded by name only was offered to no agent, so it has no definition that could be shown.
     """
-    found = offer(plan.model_copy(update={"reach": None}), [_as_listed(tool) for tool in recorded.tools])
+    listed = [_as_listed(tool) for tool in recorded.tools]
+    found = offer(plan.model_copy(update={"reach": None}), listed, approvals=True)
     bare = {tool.name for tool in recorded.tools if not tool.defined}
     withheld = dict(found.withheld)
     for name in sorted(bare - withheld.keys()):
