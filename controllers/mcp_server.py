@@ -2,7 +2,8 @@
 
 Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controllers.configuration`), without stdio
 commands in a cluster; `Available` by health checks (`tarsy.controllers.readiness.server_checks`), after several
-failures in a row; `Verified` by comparing the lists of its object with the tools of the server. Writes: these
+failures in a row; `Verified` by comparing the lists of its object with the tools of the server; `NeedsApproval` by
+its policy and `tools.destructive`, where calls of its tools need the approval of people. Writes: these
 conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
 
 A failed check changes the status only when it counts; until then, and after a restart of the operator, the status
@@ -26,7 +27,7 @@ from tarsy.mcp.tool_catalog import list_hash, nothing_offered
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
-from tarsy.plan.policy import names
+from tarsy.plan.policy import ToolPolicy, names
 from tarsy.plan.readiness import readiness
 from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
 from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
@@ -106,6 +107,12 @@ def assess_server(
             new = Condition(type=kind, status=said.status, reason=said.reason, message=said.message)
             new = new.model_copy(update={"observed_generation": generation})
             conditions = set_condition(conditions, new, now)
+    conditions = tuple(one for one in conditions if one.type != ConditionType.NEEDS_APPROVAL)
+    if (gated := _gated_tools(server, plan, health)) and not errors:
+        new = Condition(type=ConditionType.NEEDS_APPROVAL, status="True", reason="ToolsNeedApproval", message=gated)
+        new = new.model_copy(update={"observed_generation": generation})
+        was = condition(before.conditions, ConditionType.NEEDS_APPROVAL)
+        conditions = set_condition((*conditions, was) if was else conditions, new, now)
     fields = {**before.model_dump(include={"tool_count", "tools", "tools_hash"}), **known.fields}
     return MCPServerStatus(observed_generation=generation, conditions=conditions, **fields)
 
@@ -125,6 +132,18 @@ class _Known:
     available: _Said
     verified: _Said
     fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _gated_tools(server: MCPServer, plan: ServerPlan, health: Health | None) -> str:
+    """Names the tools of which each call needs approval, in a sentence; empty: none does."""
+    if plan.policy is ToolPolicy.READ_ONLY:
+        return ""
+    known = sorted(health.found.offer.gated) if health is not None and health.found.digests else []
+    which = known or list(server.spec.tools.destructive)
+    if not which and plan.policy is not ToolPolicy.APPROVE:
+        return ""
+    shown = ", ".join(which[:20]) + (f" and {len(which) - 20} more" if len(which) > 20 else "")
+    return f"Each call of these tools needs approval: {shown or 'all that are not known to be read-only'}."
 
 
 _ONLY_IN_RUNS = "Not checked: it needs the token of an agent's ServiceAccount, which exists only within a run."

@@ -195,6 +195,10 @@ class ReplayToolbox:
         """Returns whether a call may be repeated if its outcome is unknown."""
         return self._offers.repeatable(name)
 
+    def needs_approval(self, name: str) -> bool:
+        """Returns False: a call that is answered from a record changes nothing."""
+        return False
+
     def shown(self, name: str, arguments: str) -> str:
         """Masks the arguments of a call, as they are in the record. Never raises."""
         server, _ = split(name)
@@ -235,10 +239,11 @@ def _key(run: UUID, place: Place) -> str:
 def _offered(plan: ServerPlan, recorded: ServerRecord) -> Offer:
     """Returns the tools of a recorded server for an agent.
 
-    Namespaces are not enforced: no call leaves, and what a call of another namespace was answered is recorded. A tool
+    Namespaces are not enforced, and nobody approves: no call leaves, and what was answered is recorded. A tool
     that is recorded by name only was offered to no agent, so it has no definition that could be shown.
     """
-    found = offer(plan.model_copy(update={"reach": None}), [_as_listed(tool) for tool in recorded.tools])
+    listed = [_as_listed(tool) for tool in recorded.tools]
+    found = offer(plan.model_copy(update={"reach": None}), listed, approvals=True)
     bare = {tool.name for tool in recorded.tools if not tool.defined}
     withheld = dict(found.withheld)
     for name in sorted(bare - withheld.keys()):

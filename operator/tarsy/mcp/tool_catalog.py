@@ -2,8 +2,8 @@
 
 The lists of the MCPServer declare the effect of its tools; annotations of the server count only for tools that are not
 listed, and only with `trustAnnotations`. With `toolPolicy: ReadOnly`, a tool that is not known to be read-only is
-withheld. A digest of name, description, parameters and annotations identifies a tool over time, so a server that
-changes a tool during a run is detected.
+withheld, and where no call can be approved, one whose calls need approval. A digest of name, description, parameters
+and annotations identifies a tool over time, so a server that changes a tool during a run is detected.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import mcp_types as types
 
 from tarsy.mcp.namespace_binding import ENFORCED, can_be_held, declares
 from tarsy.plan.model import ReachPlan, ServerPlan
-from tarsy.plan.policy import ToolPolicy, names
+from tarsy.plan.policy import ToolPolicy, names, waits_for_people
 from tarsy.record.messages import Access, Refusal, ToolDefinition
 
 _NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
@@ -26,6 +26,7 @@ _DEEPEST = 50
 """Maximum depth at which the keys of a schema are sorted."""
 TOOL_NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
+APPROVAL = "ApprovalRequired"
 CHANGED = "ToolChanged"
 OUT_OF_REACH = "ToolOutOfReach"
 
@@ -36,7 +37,7 @@ class Offer:
 
     `definitions` are the tools that it may call, sorted by name; `withheld` contains the reason for each other tool.
     `access`, `repeatable` and `digests` cover all tools; `bindable` are those whose calls can be restricted to a
-    namespace.
+    namespace, and `gated` those whose calls need the approval of people.
     """
 
     definitions: tuple[ToolDefinition, ...] = ()
@@ -45,9 +46,10 @@ class Offer:
     repeatable: frozenset[str] = frozenset()
     digests: Mapping[str, str] = field(default_factory=dict)
     bindable: frozenset[str] = frozenset()
+    gated: frozenset[str] = frozenset()
 
 
-def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
+def offer(plan: ServerPlan, tools: Sequence[types.Tool], *, approvals: bool = False) -> Offer:
     """Selects the tools of a server for an agent.
 
     Tools with invalid names are dropped, because names become part of prompts.
@@ -55,11 +57,15 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
     Args:
         plan: The server, with the tools that the agent may use.
         tools: All tools that the server lists.
+        approvals: Whether calls can be approved, or need no approval as they reach no server; otherwise tools whose
+            calls need it are withheld.
     """
     named = {tool.name: tool for tool in tools if _NAME.fullmatch(tool.name)}
     digests = digests_of(tools)
     access = {name: _access(plan, tool) for name, tool in named.items()}
-    withheld = {name: why for name in sorted(named) if (why := _refusal(plan, named[name], access[name])) is not None}
+    gated = frozenset(name for name in named if _is_gated(plan, name, access[name]))
+    refused = {name: _refusal(plan, named[name], access[name], name in gated and not approvals) for name in named}
+    withheld = {name: why for name in sorted(named) if (why := refused[name]) is not None}
     return Offer(
         definitions=tuple(
             ToolDefinition(f"{plan.name}.{name}", named[name].description or "", _schema(named[name].input_schema))
@@ -71,6 +77,7 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
         repeatable=frozenset(name for name, tool in named.items() if _repeatable(plan, tool, access[name])),
         digests=digests,
         bindable=frozenset(name for name, tool in named.items() if can_be_held(plan.reach or ReachPlan(), tool)),
+        gated=gated,
     )
 
 
@@ -109,6 +116,7 @@ def held_to_pin(found: Offer, kept: Collection[str], server: str) -> Offer:
         found.repeatable,
         found.digests,
         found.bindable,
+        found.gated,
     )
 
 
@@ -125,6 +133,11 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
             "namespace in spec.reach.clusterTools there, or lift the restriction for runs of this namespace in "
             "spec.reach.unboundNamespaces"
         )
+    if APPROVAL in reasons and POLICY not in reasons:
+        return (
+            "calls of all tools that this agent may have need approval, and no call can get it here: list the "
+            f"read-only ones in spec.tools.readOnly of {where}, or set toolPolicy: All there and on the Agent"
+        )
     if POLICY not in reasons:
         return f"it offers none of the tools that are allowed for this agent ({len(found.digests)} others)"
     return (
@@ -136,9 +149,13 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
 
 def may_have(plan: ServerPlan, tool: str) -> bool:
     """Returns whether an agent may have a tool, judged without the server's annotations."""
-    if not _is_chosen(plan, tool) or plan.policy is ToolPolicy.ALL:
+    if not _is_chosen(plan, tool) or plan.policy is not ToolPolicy.READ_ONLY:
         return _is_chosen(plan, tool)
     return not names(plan.destructive, tool) and (plan.trust_annotations or names(plan.read_only, tool))
+
+
+def _is_gated(plan: ServerPlan, tool: str, access: Access) -> bool:
+    return waits_for_people(plan.policy, plan.destructive, tool, reads=access is Access.READ_ONLY)
 
 
 def _is_chosen(plan: ServerPlan, tool: str) -> bool:
@@ -169,7 +186,7 @@ def _repeatable(plan: ServerPlan, tool: types.Tool, access: Access) -> bool:
     return bool(plan.trust_annotations and tool.annotations and tool.annotations.idempotent_hint)
 
 
-def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | None:
+def _refusal(plan: ServerPlan, tool: types.Tool, access: Access, needs_approval: bool) -> Refusal | None:
     name = tool.name
     if not _is_chosen(plan, name):
         return Refusal(TOOL_NOT_ALLOWED, f"The tool {name!r} of server {plan.name!r} is not allowed for this agent.")
@@ -179,6 +196,12 @@ def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | No
             POLICY,
             f"The tool {name!r} of server {plan.name!r} was not called: {known}, and this agent may only read "
             "(toolPolicy: ReadOnly). Say in your answer what you would do with it; do not ask for it again.",
+        )
+    if needs_approval:
+        return Refusal(
+            APPROVAL,
+            f"The tool {name!r} of server {plan.name!r} was not called: each call of it needs the approval of people, "
+            "which this version cannot ask for. Say in your answer what you would do with it; do not ask for it again.",
         )
     if plan.reach is not None and plan.reach.namespace is not None and not can_be_held(plan.reach, tool):
         return Refusal(

@@ -185,7 +185,10 @@ class ToolFilter(Model):
         "repeated.",
     )
     destructive: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
-        default=(), max_length=256, description="Tools that are destructive, regardless of any other declaration."
+        default=(),
+        max_length=256,
+        description="Tools that are destructive, regardless of any other declaration. "
+        "Each call of them needs approval.",
     )
 
 
@@ -256,8 +259,9 @@ class MCPServerSpec(Model):
     tool_policy: ToolPolicy | None = Field(
         default=None,
         description="ReadOnly (the default): agents get only tools known to be read-only, from tools.readOnly "
-        "or, with trustAnnotations, from the server's annotations. All: agents with toolPolicy All "
-        "get every tool.",
+        "or, with trustAnnotations, from the server's annotations. Approve: agents with toolPolicy Approve or All also "
+        "get the other tools, each call of which needs approval. All: agents with toolPolicy All get every tool, and "
+        "only calls of tools.destructive need approval.",
     )
     trust_annotations: bool = Field(
         default=False,
