@@ -32,7 +32,9 @@ from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import RunTrace, Tracing
 from tarsy.plan.model import MaskingPlan, Plan
+from tarsy.record.ids import event_id
 from tarsy.record.run import Failure, LeaseLost, RunOutcome, State
+from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.waiting import RunWaits, WaitingLimits, WaitingRoom
 from tarsy.runtime.draining_observer import DrainingObserver
 from tarsy.runtime.masked_stream import MaskedStream
@@ -175,6 +177,8 @@ class Runner:
             return deadline - self._clock()
 
         writer = RunWriter(self._pool, claimed.id, claimed.attempt, remaining=remaining, notify=self._notify)
+        if claimed.parked_for is not None:
+            await writer.write_events([_woken(claimed)])
         models: Models = self._models
         if self._rate_limiters is not None:
             models = RunModels(self._models, self._rate_limiters.of(claimed.id, claimed.attempt, remaining))
@@ -297,6 +301,18 @@ def _first_leaf(raised: BaseException) -> BaseException:
             if isinstance(leaf, kind):
                 return leaf
     return leaves[0]
+
+
+def _woken(claimed: ClaimedRun) -> Event:
+    """The event that tells how long a run was parked."""
+    seconds = round(claimed.parked_seconds)
+    return Event(
+        id=event_id(claimed.id, f"woken/{claimed.attempt}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=f"The run goes on, after it has waited for {seconds} s.",
+        metadata={"reason": "Woken", "waitedFor": claimed.parked_for, "seconds": seconds},
+    )
 
 
 def _cancelled(claimed: ClaimedRun) -> RunOutcome:

@@ -16,6 +16,7 @@ from tarsy.store.claims import Claims
 from tarsy.store.gauges import Gauges
 from tarsy.store.reads import Reads
 from tarsy.store.runs import ParkingLimits, Runs
+from tarsy.store.sealed_record import SealedRecord
 
 HOUR = 3600.0
 
@@ -54,6 +55,8 @@ async def test_a_decision_lets_any_worker_go_on_with_the_call(pool: asyncpg.Pool
     assert [name for name, *_ in fleet.tools.called] == [SCALE]
     told = [(e.type, e.metadata.get("reason")) for e in await Reads(pool).timeline(run)]
     assert ("notice", "Approval") in told and ("notice", "Woken") in told
+    (report,) = await SealedRecord(pool).check(run)
+    assert report.flaws == []
     assert await pool.fetchval("SELECT state || consumed_attempt FROM tool_approval") == "consumed2"
 
 
