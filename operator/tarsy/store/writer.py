@@ -141,6 +141,7 @@ class RunWriter:
             "id": call,
             "duration_ms": duration_ms,
             "result": clean(answer.content),
+            "integrity": columns.integrity_column(answer.marks),
             **columns.replay_columns(answer.replayed),
         }
         what = f"write the answer of tool call {call}"
@@ -173,10 +174,7 @@ class RunWriter:
         found = await self._fetch(
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
-        return {
-            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"])
-            for row in found
-        }
+        return {row["cited"]: rows.evidence(row) for row in found}
 
     async def pin_tools(
         self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools

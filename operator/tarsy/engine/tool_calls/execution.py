@@ -228,7 +228,13 @@ async def _send(turn: CallTool, key: str, context: ToolCallContext) -> ToolOutco
         if not limit.expired():
             raise
         return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
-    return replace(outcome, content=clean(outcome.content))
+    return _cleaned(outcome)
+
+
+def _cleaned(outcome: ToolOutcome) -> ToolOutcome:
+    text = clean(outcome.content)
+    marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
+    return replace(outcome, content=text, marks=marks)
 
 
 async def _record(
@@ -259,6 +265,7 @@ def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolC
         duration_ms=0,
         loop=conversation.loop,
         replayed=outcome.replayed,
+        marks=outcome.marks,
     )
 
 

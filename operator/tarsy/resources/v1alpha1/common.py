@@ -50,6 +50,7 @@ class ConditionType(StrEnum):
     READY = "Ready"
     AVAILABLE = "Available"
     VERIFIED = "Verified"
+    EVIDENCE_DECLARED = "EvidenceDeclared"
     SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"
