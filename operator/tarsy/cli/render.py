@@ -209,6 +209,8 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
             text = Text(f"      {citation.call_id} {where}: ", style="dim")
             text.append(f"“{shorten_text(citation.quote, _QUOTE)}”")
+            if told := integrity_text(citation.integrity, replaced=citation.replaced):
+                text.append(f" [{told}]", style="dim")
             if citation.reason:
                 text.append(f" ({citation.reason})", style="yellow")
             yield Hanging(text, 8)

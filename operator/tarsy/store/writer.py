@@ -176,6 +176,12 @@ class RunWriter:
         )
         return {row["cited"]: rows.evidence(row) for row in found}
 
+    async def is_confirmed(self) -> bool:
+        """Returns whether a tool call of this run has a result of which the control plane wrote at least a part."""
+        (row,) = await self._fetch("is_confirmed", "read the classes of results", investigation=self._investigation)
+        found: bool = row["confirmed"]
+        return found
+
     async def pin_tools(
         self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
     ) -> Mapping[str, Mapping[str, str]]:

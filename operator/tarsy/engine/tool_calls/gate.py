@@ -1,12 +1,14 @@
 """Decides whether a tool call is made, or answered without its server.
 
-It is not made when the agent may not make it, when the run's record has its answer, or when the budget is reached.
+It is not made when the agent may not make it, when it may change something and nothing confirms that it should, when
+the run's record has its answer, or when the budget is reached.
 
 All of them leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
 Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
 """
 
 from dataclasses import dataclass, field
+from string import Template
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +30,15 @@ _FORGOTTEN = ToolOutcome(
     "investigation, and that process was lost. If you still need the result, make the call again with the whole "
     "arguments.",
     is_error=True,
+)
+
+
+NOTHING_CONFIRMED = "NothingConfirmed"
+"""Reason for which a call that may change something is refused."""
+
+_UNCONFIRMED = Template(
+    "$tool was not called: it may change something, and so far this investigation has only read text that workloads "
+    "can write. Read the state of the object first, with a tool that shows what the control plane says."
 )
 
 
@@ -60,6 +71,11 @@ async def decide_tool_call(
         return ToolCallDecision(
             instead=told, refused=refusal.reason, metadata={"made": False, "refused": refusal.reason}
         )
+    if await _is_unconfirmed(conversation, toolbox.access(name), world):
+        told = ToolOutcome(_UNCONFIRMED.substitute(tool=name), is_error=True)
+        return ToolCallDecision(
+            instead=told, refused=NOTHING_CONFIRMED, metadata={"made": False, "refused": NOTHING_CONFIRMED}
+        )
     secret = turn.index in conversation.loop.masked_calls
     if secret and turn.arguments is None:
         return ToolCallDecision(instead=_FORGOTTEN, metadata={"made": False})
@@ -86,6 +102,16 @@ async def decide_tool_call(
         return ToolCallDecision(instead=told, metadata={"made": False})
     world.meter.tool_started(call)
     return ToolCallDecision(ticket=guard.started(*place, reads=reads, message_seq=seq))
+
+
+async def _is_unconfirmed(conversation: Conversation, access: Access, world: RunContext) -> bool:
+    """Whether a call may change something while nothing on record is from the control plane.
+
+    Only where a server of the agent declares who can write its results, so that such a result can be had.
+    """
+    if access is Access.READ_ONLY or not any(one.evidence is not None for one in conversation.agent.servers):
+        return False
+    return not await world.recorder.is_confirmed()
 
 
 def _again(name: str, again: RepeatedCall, seconds: float, result: str | None) -> str:

@@ -19,7 +19,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
-from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Role, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -261,6 +261,15 @@ class MemoryRecorder:
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         return found
+
+    async def is_confirmed(self) -> bool:
+        """See the port."""
+        self._enter(fenced=False)
+        return any(
+            row.marks is not None and (row.marks.integrity is Integrity.K or bool(row.marks.control))
+            for row in self.record.tool_calls.values()
+            if row.state is InteractionState.COMPLETED
+        )
 
     async def history(self) -> RunHistory:
         """See the port."""

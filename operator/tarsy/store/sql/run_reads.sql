@@ -36,6 +36,13 @@ JOIN mcp_interaction c ON c.execution = e.id
 WHERE c.state IN ('completed', 'failed') AND c.result IS NOT NULL
 ORDER BY cited.id, c.attempt DESC
 
+-- name: is_confirmed
+SELECT EXISTS (
+    SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+    WHERE s.investigation = :investigation AND c.state = 'completed'
+        AND (c.integrity ->> 'class' = 'K' OR c.integrity -> 'control' -> 0 IS NOT NULL)
+) AS confirmed
+
 -- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
 SELECT t.*, s.name AS stage_name, e.display_name AS agent_name
