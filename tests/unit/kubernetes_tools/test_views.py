@@ -119,7 +119,7 @@ def test_history_of_a_stateful_set_is_read_from_controller_revisions() -> None:
     assert "no older revision" in render_history("StatefulSet db", (found,), None, None).text
     assert render_history("StatefulSet db", (), None, None).text == "StatefulSet db has no recorded revisions"
     with pytest.raises(Refused, match="there is no revision 7; recorded are 4"):
-        render_history("StatefulSet db", (found,), 7, None).text
+        render_history("StatefulSet db", (found,), 7, None)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_node_shows_pressure_and_what_is_requested_of_it() -> None:
     assert "cordoned" in text and "taint disk=:NoSchedule" in text
     assert "condition DiskPressure=True !" in text and "condition Ready=True since" in text
     assert "cpu allocatable=2 requested=500m (25%) used=1 (50%)" in text
-    assert "no figures of this node" in render_node(node, [], measured=None, hidden="others are hidden")
+    assert "no figures of this node" in render_node(node, [], measured=None, hidden="others are hidden").text
 
 
 @pytest.mark.parametrize(("used", "full"), [("9", False), ("10", True), ("11", True)])

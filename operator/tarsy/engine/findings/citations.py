@@ -18,7 +18,7 @@ from tarsy.engine.conversation.masking import Mask, mask_response_text
 from tarsy.engine.findings.conclusion import QUOTE_LIMIT
 from tarsy.engine.findings.grounding import ungrounded_entities
 from tarsy.engine.findings.integrity import limit_by_integrity
-from tarsy.engine.prompts.fence import defuse, inline
+from tarsy.engine.prompts.fence import inline, readable
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.text import clean
@@ -156,7 +156,7 @@ def _bare(flat: str) -> str:
 
 
 def _flat(text: str) -> str:
-    return " ".join(defuse(clean(text)).split())
+    return " ".join(readable(clean(text)).split())
 
 
 def _weigh(confidence: Confidence, claims: tuple[Claim, ...]) -> tuple[Confidence, str | None]:

@@ -24,6 +24,7 @@ from tarsy.engine.limits.timing import Cut, Stopwatch
 from tarsy.engine.model_calls.streaming import CutToConclude
 from tarsy.engine.model_calls.text_calls import is_written
 from tarsy.engine.ports import Toolbox
+from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
@@ -197,7 +198,7 @@ async def _tell_long(call: _Call, outcome: ToolOutcome, context: ToolCallContext
             text = long.summarized(summary)
         told = replace(outcome, content=text)
     result = _result(call, outcome, told, context)
-    await _close(call, result, [], context)
+    await _close(call, result, _cleaned_events(call, outcome, context), context)
 
 
 def _no_time(turn: CallTool) -> ToolOutcome:
@@ -249,7 +250,7 @@ async def _record(
         long = LongResult(call.turn, call.id, outcome.content, setting)
         told = replace(outcome, content=long.shortened("it is an error"))
     result = replace(_result(call, outcome, told, context), duration_ms=elapsed_ms, interrupted=interrupted)
-    await _close(call, result, [event], context)
+    await _close(call, result, [event, *_cleaned_events(call, outcome, context)], context)
 
 
 def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolCallContext) -> ToolCallResult:
@@ -277,6 +278,11 @@ async def _close(call: _Call, result: ToolCallResult, events: Sequence[Event], c
         await context.world.recorder.tool_call_finished(replace(result, loop=loop), events)
         conversation.put(result.message_seq, result.message)
         conversation.loop = loop
+
+
+def _cleaned_events(call: _Call, outcome: ToolOutcome, context: ToolCallContext) -> Sequence[Event]:
+    what = f"the result of {call.turn.call.name}"
+    return cleaned_events(context.conversation, what, [outcome.content], tool_call=call.id)
 
 
 def _ref(conversation: Conversation, turn: CallTool) -> str:
