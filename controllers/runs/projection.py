@@ -168,6 +168,7 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
         confidence=_CONFIDENCE[finding.confidence],
         claims=len(finding.claims) or None,
         supported_claims=finding.supported_claims if finding.claims else None,
+        integrity=finding.integrity.value if finding.integrity is not None else None,
     )
 
 

@@ -38,8 +38,17 @@ export const CONFIDENCE: Record<Confidence, string> = {
   Inconclusive: "Inconclusive",
 };
 
+export const INTEGRITY = {
+  K: "K: only the control plane writes this",
+  A: "A: workloads can write this",
+  X: "X: anybody outside of the cluster can write this",
+};
+
+export const QUOTES = { replaced: "no longer in the latest result of this call" };
+
 export const SUPPORT = {
   supported: "Supported",
+  contradicted: "Supported, contradicted by later results of the same calls",
   ungrounded: "Supported, not grounded: not in its quotes, the alert or the arguments of its calls",
   unsupported: "Not supported",
 };

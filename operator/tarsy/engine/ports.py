@@ -112,6 +112,10 @@ class Recorder(Protocol):
         """
         ...
 
+    async def is_confirmed(self) -> bool:
+        """Whether a tool call of this run has a result of which the control plane wrote at least a part (class K)."""
+        ...
+
     async def pin_tools(
         self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
     ) -> Mapping[str, Mapping[str, str]]:

@@ -22,6 +22,7 @@ from tarsy.evals.arguments import normalised_arguments
 from tarsy.evals.cassette import Cassette, Place, RecordedCall
 from tarsy.evals.derived import derive
 from tarsy.evals.divergence import canonical_arguments
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.replay import Rung
 
 NO_DEFINITIONS = (
@@ -39,6 +40,7 @@ class RecordedAnswer:
     is_error: bool = False
     line: int | None = None
     reason: str = ""
+    marks: EvidenceMarks | None = None
 
 
 _Key = tuple[str, str, str]
@@ -93,7 +95,8 @@ class Ladder:
             call = self._cassette.calls[index]
             text = derive(tool, meaning, call, self._meaning(server, call.tool, call.arguments_text))
             if text is not None:
-                return RecordedAnswer(Rung.DERIVED, text, line=self._cassette.line(index))
+                marks = None if call.marks is None else call.marks.moved(call.result, text)
+                return RecordedAnswer(Rung.DERIVED, text, line=self._cassette.line(index), marks=marks)
         return RecordedAnswer(Rung.MISS, reason=NOT_RECORDED.format(server=server, tool=tool))
 
     def _recorded(
@@ -103,7 +106,7 @@ class Ladder:
         fresh = (index for index in found if self._cassette.line(index) not in served)
         index = there if there in found and there is not None else next(fresh, found[-1])
         call: RecordedCall = self._cassette.calls[index]
-        return RecordedAnswer(rung, call.result, call.is_error, self._cassette.line(index))
+        return RecordedAnswer(rung, call.result, call.is_error, self._cassette.line(index), marks=call.marks)
 
     def _has_definitions(self, server: str) -> bool:
         found = self._cassette.header.servers.get(server)

@@ -218,10 +218,13 @@ class ReplayToolbox:
         if found.rung is not Rung.MISS:
             masked = await off_loop(partial(self._masked, server, found.result), len(found.result))
             source = ReplayedFrom(found.rung, found.line)
-            return ToolOutcome(masked.text, found.is_error or masked.withheld, replayed=source)
+            marks = None if found.marks is None or masked.withheld else found.marks.moved(found.result, masked.text)
+            return ToolOutcome(masked.text, found.is_error or masked.withheld, source, marks)
         if self._live is not None and self._live.access(name) is self.access(name) is Access.READ_ONLY:
             outcome = await self._live.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
-            return replace(outcome, content=OF_NOW + outcome.content, replayed=ReplayedFrom(Rung.LIVE))
+            text = OF_NOW + outcome.content
+            marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
+            return replace(outcome, content=text, replayed=ReplayedFrom(Rung.LIVE), marks=marks)
         return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS))
 
     def _masked(self, server: str, text: str, notice: str = _WITHHELD) -> MaskingOutcome:

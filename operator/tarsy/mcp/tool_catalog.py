@@ -19,6 +19,7 @@ from tarsy.mcp.namespace_binding import ENFORCED, can_be_held, declares
 from tarsy.plan.model import ReachPlan, ServerPlan
 from tarsy.plan.policy import ToolPolicy, names, waits_for_people
 from tarsy.record.messages import Access, Refusal, ToolDefinition
+from tarsy.record.text import without_invisible
 
 _NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
 _DIGEST = 32
@@ -68,7 +69,11 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool], *, approvals: bool = Fa
     withheld = {name: why for name in sorted(named) if (why := refused[name]) is not None}
     return Offer(
         definitions=tuple(
-            ToolDefinition(f"{plan.name}.{name}", named[name].description or "", _schema(named[name].input_schema))
+            ToolDefinition(
+                f"{plan.name}.{name}",
+                without_invisible(named[name].description or "").text,
+                _schema(named[name].input_schema),
+            )
             for name in sorted(named)
             if name not in withheld
         ),
@@ -219,11 +224,13 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ordered(value: Any, depth: int) -> Any:
-    """Sorts the keys of JSON, with required properties before the others."""
+    """Sorts the keys of JSON, with required properties before the others; removes invisible characters of texts."""
     if not depth:
         return value
     if isinstance(value, list):
         return [_ordered(item, depth - 1) for item in value]
+    if isinstance(value, str):
+        return without_invisible(value).text
     if not isinstance(value, dict):
         return value
     made = {key: _ordered(value[key], depth - 1) for key in sorted(value)}

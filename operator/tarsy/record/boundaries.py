@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Message, ToolCall, ToolDefinition
 from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure, LoopState, ModelCallKind
@@ -98,7 +99,10 @@ class ToolCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallResult:
-    """Boundary (d): the result as stored, the tool message exactly as the model will see it, the loop's state."""
+    """Boundary (d): the result as stored, the tool message exactly as the model will see it, the loop's state.
+
+    `marks` are the integrity classes of the result; None: workloads can write all of it.
+    """
 
     id: UUID
     execution: UUID
@@ -110,6 +114,7 @@ class ToolCallResult:
     loop: LoopState
     interrupted: bool = False
     replayed: ReplayedFrom | None = None
+    marks: EvidenceMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class PastCall:
     """A tool call that has an answer.
 
     `usable`: it was made, its tool only reads, it did not fail, and no call that may have changed something began
-    or ended since it began. `age_seconds` counts from its end.
+    or ended since it began. `age_seconds` counts from its end. `answered`: it was made, and did not fail.
     """
 
     id: UUID
@@ -45,6 +45,7 @@ class PastCall:
     age_seconds: float
     usable: bool
     repeated_of: UUID | None = None
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tarsy.record.integrity import EvidenceMarks
+
 FLOOR = 0.7
 """Coverage below which the finding of a replay is Inconclusive."""
 
@@ -107,12 +109,16 @@ class ReplayReport(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """The answer to one tool of a stage of kind Changes: as recorded, and as later agents are sent it."""
+    """The answer to one tool of a stage of kind Changes: as recorded, and as later agents are sent it.
+
+    `marks` are its integrity classes, as recorded.
+    """
 
     result: str
     is_error: bool
     shown: str
     source: ReplayedFrom
+    marks: EvidenceMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.finding import Finding
+from tarsy.record.finding import Evidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
+from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.replay import ReplayReport
 from tarsy.record.run import (
@@ -41,6 +42,19 @@ def budget_exceeded(row: asyncpg.Record) -> BudgetExceeded | None:
     if row["budget_limit"] is None:
         return None
     return BudgetExceeded(BudgetLimit(row["budget_limit"]), row["budget_message"])
+
+
+def evidence(row: asyncpg.Record) -> Evidence:
+    """Converts the row of a closed tool call."""
+    return Evidence(
+        row["id"],
+        row["stage"],
+        row["agent"],
+        row["tool"],
+        row["result"],
+        row["arguments"],
+        read_marks(row["integrity"]),
+    )
 
 
 def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:

@@ -178,6 +178,12 @@ TOOL_CALL = (
 ANSWER = ("result", "rung", "cassette_line")
 
 
+def answer_values(values: Mapping[str, Any]) -> list[Any]:
+    """Returns what is sealed of an answer; without classes, what code before they existed seals."""
+    classes = values["integrity"]
+    return [*(values[name] for name in ANSWER), *([] if classes is None else [as_stored(classes)])]
+
+
 def _named(kind: str, columns: Sequence[str], end: str = "") -> Callable[[Seal, Values], None]:
     def add(seal: Seal, values: Values) -> None:
         seal.add(f"{kind}/{values['id']}{end}", *(values[name] for name in columns))
@@ -228,11 +234,12 @@ def _tool_call_started(seal: Seal, values: Values) -> None:
 
 
 def _tool_call_answered(seal: Seal, values: Values) -> None:
-    seal.add(f"tool-call/{values['id']}/answer", *(values[name] for name in ANSWER))
+    seal.add(f"tool-call/{values['id']}/answer", *answer_values(values))
 
 
 def _tool_call_finished(seal: Seal, values: Values) -> None:
-    seal.add(f"tool-call/{values['ended_id']}/answer", *_ended(values, ANSWER))
+    answer = {name: as_stored(values[f"ended_{name}"]) for name in (*ANSWER, "integrity")}
+    seal.add(f"tool-call/{values['ended_id']}/answer", *answer_values(answer))
     seal.add(f"tool-call/{values['ended_id']}/end", values["ended_state"])
     seal.add(
         f"message/{values['execution']}/{values['ended_message_seq']}",

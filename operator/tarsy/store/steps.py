@@ -206,6 +206,7 @@ def tool_call_finished(result: ToolCallResult, events: Sequence[Event]) -> Step:
         "ended_state": (InteractionState.INTERRUPTED if result.interrupted else state).value,
         "ended_duration_ms": result.duration_ms,
         "ended_result": clean(result.result),
+        "ended_integrity": columns.integrity_column(result.marks),
         "ended_message_seq": result.message_seq,
         "ended_content": clean(result.message.content),
         "ended_tool_call_id": clean_or_none(result.message.tool_call_id),

@@ -18,6 +18,7 @@ from integration.store.build import (
 )
 from tarsy.record import ids
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
+from tarsy.record.integrity import Integrity
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
@@ -87,7 +88,14 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
     await Claims(pool).claim(await worker(pool), 10, 1000)
     interaction = uuid4()
     citation = Citation(
-        call_id="call_1", quote="disk full", supported=True, interaction=interaction, stage="s", agent="a", tool="k.get"
+        call_id="call_1",
+        quote="disk full",
+        supported=True,
+        interaction=interaction,
+        stage="s",
+        agent="a",
+        tool="k.get",
+        integrity=Integrity.K,
     )
     claim = Claim(text="It was full.", citations=(citation,), supported=True)
     finding = Finding(summary="Full.", confidence=Confidence.HIGH, claims=(claim,), notes=("lowered",))
@@ -99,6 +107,7 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
             "text": "It was full.",
             "supported": True,
             "ungrounded": [],
+            "contradicted": False,
             "citations": [
                 {
                     "callId": "call_1",
@@ -109,6 +118,8 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
                     "stage": "s",
                     "agent": "a",
                     "tool": "k.get",
+                    "integrity": "K",
+                    "replaced": False,
                 }
             ],
         }

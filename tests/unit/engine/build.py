@@ -24,6 +24,7 @@ from tarsy.plan.model import (
     SuccessPolicy,
 )
 from tarsy.plan.policy import ToolPolicy
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import LeaseLost, RunOutcome
 from tarsy.record.waiting import WaitingRoom
@@ -280,11 +281,11 @@ def told(message: Message) -> str:
     return text
 
 
-def says(text: str) -> Tool:
+def says(text: str, marks: EvidenceMarks | None = None) -> Tool:
     """A tool that always gives that answer."""
 
     async def answer(_: str) -> ToolOutcome:
-        return ToolOutcome(text)
+        return ToolOutcome(text, marks=marks)
 
     return answer
 

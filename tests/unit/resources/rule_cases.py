@@ -15,6 +15,7 @@ from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
 from tarsy.resources.v1alpha1.eval_suite import CaseSource
+from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.expectation import CaseLimits, Expectation
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
@@ -182,6 +183,7 @@ CASES = [
             "acceptanceTimeoutSeconds": (60, 61),
         },
     ),
+    Case(EvidenceDeclaration, "has(self.classes)", {"trustMarks": True}, {"stateTools": ["get"]}, id="nothing"),
     *changes(
         EvalRunSpec,
         EVAL_RUN,

@@ -24,6 +24,7 @@ from tarsy.engine.limits.timing import Cut, Stopwatch
 from tarsy.engine.model_calls.streaming import CutToConclude
 from tarsy.engine.model_calls.text_calls import is_written
 from tarsy.engine.ports import Toolbox
+from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
@@ -217,7 +218,7 @@ async def _tell_long(call: _Call, outcome: ToolOutcome, context: ToolCallContext
             text = long.summarized(summary)
         told = replace(outcome, content=text)
     result = _result(call, outcome, told, context)
-    await _close(call, result, [], context)
+    await _close(call, result, _cleaned_events(call, outcome, context), context)
 
 
 def _no_time(turn: CallTool) -> ToolOutcome:
@@ -248,7 +249,13 @@ async def _send(turn: CallTool, key: str, context: ToolCallContext) -> ToolOutco
         if not limit.expired():
             raise
         return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
-    return replace(outcome, content=clean(outcome.content))
+    return _cleaned(outcome)
+
+
+def _cleaned(outcome: ToolOutcome) -> ToolOutcome:
+    text = clean(outcome.content)
+    marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
+    return replace(outcome, content=text, marks=marks)
 
 
 async def _record(
@@ -263,7 +270,7 @@ async def _record(
         long = LongResult(call.turn, call.id, outcome.content, setting)
         told = replace(outcome, content=long.shortened("it is an error"))
     result = replace(_result(call, outcome, told, context), duration_ms=elapsed_ms, interrupted=interrupted)
-    await _close(call, result, [event], context)
+    await _close(call, result, [event, *_cleaned_events(call, outcome, context)], context)
 
 
 def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolCallContext) -> ToolCallResult:
@@ -279,6 +286,7 @@ def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolC
         duration_ms=0,
         loop=conversation.loop,
         replayed=outcome.replayed,
+        marks=outcome.marks,
     )
 
 
@@ -290,6 +298,11 @@ async def _close(call: _Call, result: ToolCallResult, events: Sequence[Event], c
         await context.world.recorder.tool_call_finished(replace(result, loop=loop), events)
         conversation.put(result.message_seq, result.message)
         conversation.loop = loop
+
+
+def _cleaned_events(call: _Call, outcome: ToolOutcome, context: ToolCallContext) -> Sequence[Event]:
+    what = f"the result of {call.turn.call.name}"
+    return cleaned_events(context.conversation, what, [outcome.content], tool_call=call.id)
 
 
 def _ref(conversation: Conversation, turn: CallTool) -> str:

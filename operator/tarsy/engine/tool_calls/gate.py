@@ -1,13 +1,15 @@
 """Decides whether a tool call is made, or answered without its server.
 
-It is not made when the agent may not make it, when the run's record has its answer, when the budget is reached, or when
-people have to approve it and did not. A call that nobody has decided about stops its agent, and leaves no row.
+It is not made when the agent may not make it, when it may change something and nothing confirms that it should, when
+the run's record has its answer, when the budget is reached, or when people have to approve it and did not. A call that
+nobody has decided about stops its agent, and leaves no row.
 
 All others leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
 Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
 """
 
 from dataclasses import dataclass, field
+from string import Template
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +32,15 @@ _FORGOTTEN = ToolOutcome(
     "investigation, and that process was lost. If you still need the result, make the call again with the whole "
     "arguments.",
     is_error=True,
+)
+
+
+NOTHING_CONFIRMED = "NothingConfirmed"
+"""Reason for which a call that may change something is refused."""
+
+_UNCONFIRMED = Template(
+    "$tool was not called: it may change something, and so far this investigation has only read text that workloads "
+    "can write. Read the state of the object first, with a tool that shows what the control plane says."
 )
 
 
@@ -66,6 +77,8 @@ async def decide_tool_call(
     name, arguments = turn.call.name, turn.call.arguments
     if (refusal := toolbox.refusal(name)) is not None:
         return refuse(refusal)
+    if await _is_unconfirmed(conversation, toolbox.access(name), world):
+        return refuse(Refusal(NOTHING_CONFIRMED, _UNCONFIRMED.substitute(tool=name)))
     secret = turn.index in conversation.loop.masked_calls
     if secret and turn.arguments is None:
         return ToolCallDecision(instead=_FORGOTTEN, metadata={"made": False})
@@ -106,6 +119,16 @@ def refuse(refusal: Refusal) -> ToolCallDecision:
     return ToolCallDecision(
         instead=ToolOutcome(refusal.sentence, is_error=True), refused=refusal.reason, metadata=metadata
     )
+
+
+async def _is_unconfirmed(conversation: Conversation, access: Access, world: RunContext) -> bool:
+    """Whether a call may change something while nothing on record is from the control plane.
+
+    Only where a server of the agent declares who can write its results, so that such a result can be had.
+    """
+    if access is Access.READ_ONLY or not any(one.evidence is not None for one in conversation.agent.servers):
+        return False
+    return not await world.recorder.is_confirmed()
 
 
 def _again(name: str, again: RepeatedCall, seconds: float, result: str | None) -> str:

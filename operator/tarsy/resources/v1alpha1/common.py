@@ -51,6 +51,7 @@ class ConditionType(StrEnum):
     AVAILABLE = "Available"
     VERIFIED = "Verified"
     NEEDS_APPROVAL = "NeedsApproval"
+    EVIDENCE_DECLARED = "EvidenceDeclared"
     SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"

@@ -217,6 +217,11 @@ class FindingSummary(Lenient):
     supported_claims: Count | None = Field(
         default=None, description="Number of claims with a citation that was found in the record."
     )
+    integrity: Literal["K", "A", "X"] | None = Field(
+        default=None,
+        description="Strongest class of the evidence. K: only the control plane writes it. A: workloads can write all "
+        "of it. X: anybody outside of the cluster can.",
+    )
 
 
 class RungSummary(Lenient):

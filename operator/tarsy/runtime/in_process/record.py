@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Message, Role
 from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, InteractionState, LoopState, StageOutcome, StageStart
@@ -65,6 +66,7 @@ class ToolCallRow:
     began: int = 0
     ended: int | None = None
     replayed: ReplayedFrom | None = None
+    marks: EvidenceMarks | None = None
 
 
 @dataclass

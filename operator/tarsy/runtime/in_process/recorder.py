@@ -19,6 +19,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Role, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -204,6 +205,7 @@ class MemoryRecorder:
         self._enter()
         row = self.record.tool_calls[call]
         row.answered, row.duration_ms, row.replayed = answer.content, duration_ms, answer.replayed
+        row.marks = answer.marks
         self._events(events)
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -219,6 +221,7 @@ class MemoryRecorder:
             call.answered = result.result if call.answered is None else call.answered
             call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
             call.replayed = result.replayed if call.replayed is None else call.replayed
+            call.marks = result.marks if call.marks is None else call.marks
         calls: Sequence[object] = (None, None)
         if call.start.message_seq >= 0:  # else no message made the call
             calls = row.messages[call.start.message_seq].tool_calls or (None,)
@@ -256,10 +259,20 @@ class MemoryRecorder:
                     tool,
                     row.answered,
                     row.start.call.arguments,
+                    row.marks or EvidenceMarks(),
                 )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         return found
+
+    async def is_confirmed(self) -> bool:
+        """See the port."""
+        self._enter(fenced=False)
+        return any(
+            row.marks is not None and (row.marks.integrity is Integrity.K or bool(row.marks.control))
+            for row in self.record.tool_calls.values()
+            if row.state is InteractionState.COMPLETED
+        )
 
     async def history(self) -> RunHistory:
         """See the port."""
@@ -296,6 +309,7 @@ class MemoryRecorder:
                     and t.state is InteractionState.COMPLETED
                     and t.began > changed,
                     repeated_of=t.start.repeated_of,
+                    answered=t.start.made and t.state is InteractionState.COMPLETED,
                 )
                 for t in sorted(tools, key=lambda t: t.ended or 0)
                 if t.state is not InteractionState.STARTED

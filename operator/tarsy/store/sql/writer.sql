@@ -303,8 +303,8 @@ ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 closed AS (
     UPDATE mcp_interaction c SET
         state = :ended_state, finished_at = now(), duration_ms = coalesce(c.duration_ms, :ended_duration_ms),
-        result = coalesce(c.result, :ended_result), rung = coalesce(c.rung, :ended_rung),
-        cassette_line = coalesce(c.cassette_line, :ended_cassette_line)
+        result = coalesce(c.result, :ended_result), integrity = coalesce(c.integrity, :ended_integrity),
+        rung = coalesce(c.rung, :ended_rung), cassette_line = coalesce(c.cassette_line, :ended_cassette_line)
     FROM fence WHERE c.id = :ended_id AND c.state = 'started'
     RETURNING c.made
 ), tally AS MATERIALIZED (
@@ -356,7 +356,8 @@ RETURNING true AS found, c.made
 -- The result of a call that stays open, because its summary for the model is to be made first.
 -- name: tool_call_answered
 WITH {_fence}, {_run}, {_events}
-UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result, rung = :rung, cassette_line = :cassette_line
+UPDATE mcp_interaction c SET
+    duration_ms = :duration_ms, result = :result, integrity = :integrity, rung = :rung, cassette_line = :cassette_line
 FROM run WHERE c.id = :id
 RETURNING true AS found
 
