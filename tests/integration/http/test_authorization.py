@@ -63,6 +63,7 @@ MAY = {
     "listInvestigations": READ,
     "listInvestigations everywhere": ALONE,
     "getInvestigation": READ,
+    "startReplay": WRITE,
     "cancelInvestigation": WRITE,
     "concludeInvestigation": WRITE,
     "cancelChatMessage": WRITE,
@@ -74,6 +75,7 @@ MAY = {
     "getModelCall": TRACE,
     "getToolCall": TRACE,
     "getCassette": TRACE,
+    "compareInvestigations": ALONE,  # the timeline and the trace: no role of this test has both
     "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
     "getTriage": READ,
     "getInvestigationChanges": READ,
@@ -87,6 +89,10 @@ MAY = {
     "listMcpServers everywhere": ALONE,
     "listLlmProviders": CONFIGURATION,
     "listLlmProviders everywhere": ALONE,
+    "listEvalSuites": CONFIGURATION,
+    "listEvalSuites everywhere": ALONE,
+    "getEvalSuite": READ,  # and what it tells of runs
+    "getEvalRun": READ,
     "getUsage": READ,
     "getUsage everywhere": ALONE,
     "getQueue": ALONE,
@@ -112,8 +118,11 @@ BESIDE = {"/health", "/ready", "/", "/page/assets/{name}"} | INTAKE
 BODIES = {
     "submitAlert": {"alertType": "none", "data": "x"},
     "askQuestion": {"question": "Why?"},
+    "startReplay": {"onMiss": "Refuse"},
     "signInByCode": {"code": "0123456789abcdef"},
 }
+QUERIES = {"compareInvestigations": "other=i1"}
+"""Query parameters that a route requires."""
 GONE = "not-on-record"
 
 
@@ -152,6 +161,8 @@ class Scene:
         path = path.replace("{id}", str(uuid.UUID(int=1)))
         if _is_for_namespaces(route) and not everywhere:
             path += f"?namespace={self.namespace}"
+        if route.operation in QUERIES:
+            path += f"?{QUERIES[route.operation]}"
         return path, {"json": BODIES[route.operation]} if route.body else {}
 
 
@@ -272,6 +283,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getModelCall",
         "getToolCall",
         "getCassette",
+        "compareInvestigations",
         "getChanges",
         "getTriage",
     }

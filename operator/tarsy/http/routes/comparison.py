@@ -1,8 +1,8 @@
 """Compares two investigations of a namespace.
 
-Decision: a comparison contains the finding and the calls of both runs, so it requires the right to read the timeline and
-the trace of each. Both are asked about before a record is looked up, so a refusal is the same whether or not there is
-such a run.
+Decision: a comparison contains the finding and the calls of both runs, so it requires the right to read the timeline
+and the trace of each. Both are asked about before a record is looked up, so a refusal is the same whether or not there
+is such a run.
 """
 
 from uuid import UUID

@@ -1,8 +1,8 @@
 """Starts a replay of a recorded investigation.
 
-Decision: the Investigation is created with the caller's own token, as for `kubectl create`. Admission stamps its author,
-and acceptance judges the right to the trace, to the chain and to the provider. What can be known at once is refused at
-once, so the caller need not look for it in a condition.
+Decision: the Investigation is created with the caller's own token, as for `kubectl create`. Admission stamps its
+author, and acceptance judges the right to the trace, to the chain and to the provider. What can be known at once is
+refused at once, so the caller need not look for it in a condition.
 """
 
 from typing import Any
@@ -32,9 +32,7 @@ async def start_replay(ask: CheckedRequest) -> StartedReplay:
         raise Conflict(f"investigation {ask.namespace}/{ask.name} has not finished; replay it when it has")
     fields = body.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"name"})
     try:
-        made: dict[str, Any] = await ask.as_caller().create(
-            replay_manifest(ask.namespace, ask.name, fields, body.name)
-        )
+        made: dict[str, Any] = await ask.as_caller().create(replay_manifest(ask.namespace, ask.name, fields, body.name))
     except ApiError as error:
         raise as_caller_said(error) from None
     meta = made["metadata"]

@@ -8,6 +8,7 @@ from tarsy.http.models import Body, View
 from tarsy.resources.schema import ObjectName
 from tarsy.resources.v1alpha1.investigation import OnMiss, ReplayOverrides
 
+
 class ReplayRequest(Body):
     """Differences of a replay from the recorded run, as in `spec.replay` of an Investigation."""
 
