@@ -81,7 +81,7 @@ def _cells(run: ComparedRun) -> tuple[str, ...]:
         f"{run.seconds:,.1f} s" if run.seconds is not None else "not finished",
         f"{run.model_calls:,} to models, {run.tool_calls:,} to tools",
         f"{least}{run.spent.total_tokens:,}",
-        cost + ("" if run.spent.cost_complete else "+"),
+        cost if run.spent.cost_usd is None or run.spent.cost_complete else f"{cost}+",
     )
 
 
@@ -91,14 +91,20 @@ def _agent(agent: ComparedAgent, found: Comparison) -> list[RenderableType]:
         run = found.first if agent.only_in == "first" else found.second
         return [head.append(f"  only in {run.name}", style="yellow")]
     if not agent.first and not agent.second:
-        return [head.append(f"  {agent.same} tool calls, the same in both", style="green")]
-    head.append(f"  the first {agent.same} tool calls are the same; call {agent.same + 1} differs", style="yellow")
+        same = f"{_count(agent.same)}, the same in both" if agent.same else "no tool call in either"
+        return [head.append(f"  {same}", style="green")]
+    before = f"{_count(agent.same)} the same, then call {agent.same + 1}" if agent.same else "the first tool call"
+    head.append(f"  {before} differs", style="yellow")
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 2))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold", ratio=1)
     table.add_row(found.first.name, _step_text(agent.first))
     table.add_row(found.second.name, _step_text(agent.second))
     return [head, table]
+
+
+def _count(calls: int) -> str:
+    return f"{calls:,} tool call{'' if calls == 1 else 's'}"
 
 
 def _step_text(steps: tuple[StepView, ...]) -> str:

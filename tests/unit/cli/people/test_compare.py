@@ -71,14 +71,16 @@ async def test_the_api_compares_and_the_command_prints(capsys: pytest.CaptureFix
 
 async def test_the_first_call_that_differs_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     found = await shown(capsys, agent(step("k.logs", '{"pod":"x"}'), step("k.pods"), second=(step("k.events"),)))
-    assert "the first 1 tool calls are the same; call 2 differs" in found
+    assert "1 tool call the same, then call 2 differs" in found
     assert 'a k.logs {"pod":"x"} b k.events {}' in found and "k.pods" not in found
     assert "made no further call" in await shown(capsys, agent(step("k.logs")))
 
 
 async def test_runs_with_the_same_calls_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     found = await shown(capsys, agent(), summary="Other words.")
-    assert "1 tool calls, the same in both" in found and "Other words." in found
+    assert "1 tool call, the same in both" in found and "Other words." in found
+    assert "no tool call in either" in await shown(capsys, agent(same=0))
+    assert "the first tool call differs" in await shown(capsys, agent(step("k.logs"), same=0))
     assert "only in b" in await shown(capsys, agent(only_in="second"))
     assert "Neither run has called a tool." in await shown(capsys)
 
