@@ -288,10 +288,19 @@ class Evals:
             for row in found
         ]
 
-    async def sample_page(self, run: UUID, limit: int, after: tuple[str, int] = ("", 0)) -> list[SampleDetail]:
-        """Returns up to `limit` samples of a run after a case and number, with the names of their investigations."""
+    async def sample_page(
+        self, run: UUID, limit: int, after: tuple[str, int] = ("", 0), only: str | None = None
+    ) -> list[SampleDetail]:
+        """Returns samples of a run with the names of their investigations.
+
+        Args:
+            run: the EvalRun.
+            limit: maximum samples.
+            after: case and number of the last sample of the page before.
+            only: a case; None: all cases.
+        """
         found = await self._fetch(
-            "sample_page", f"the samples of {run}", run=run, limit=limit, case_name=after[0], sample=after[1]
+            "sample_page", f"the samples of {run}", run=run, limit=limit, case_name=after[0], sample=after[1], only=only
         )
         return [SampleDetail(**{**dict(row), "checks": row["checks"] or ()}) for row in found]
 

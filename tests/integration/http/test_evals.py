@@ -135,6 +135,8 @@ async def test_a_suite_is_a_table_of_case_by_revision(site: Site, administrator:
     ]
     rest = (await administrator.get(path, **{"limit": 3, "continue": page["continue"]})).body
     assert [(one["investigation"], one["outcome"]) for one in rest["samples"]] == [("sample", "Passed")]
+    of_case = (await administrator.get(path, case="oom")).body["samples"]
+    assert [(one["case"], one["sample"]) for one in of_case] == [("oom", 0), ("oom", 1)]
     assert rest["continue"] is None and rest["run"]["verdict"] == "Passed"
     waits = (await administrator.get(f"/namespaces/{namespace}/evalruns/waits")).body
     assert waits["run"] is None and waits["conditions"][0]["reason"] == "ChainMissing"

@@ -31,6 +31,7 @@ from tarsy.http.views.evals import (
     measured,
 )
 from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.schema import LabelName
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.eval_suite import MAX_CASES
 from tarsy.store.evals import Evals, StoredCell
@@ -47,7 +48,9 @@ class SuiteQuery(Query):
 
 
 class SamplesQuery(Query):
-    """Page of the samples."""
+    """Case, and page of the samples."""
+
+    case: LabelName | None = Field(default=None, description="Only samples of this case.")
 
     limit: Limit = 100
     token: Token | None = Field(default=None, alias="continue")
@@ -96,11 +99,11 @@ async def get_eval_run(ask: CheckedRequest) -> EvalRunView:
     """Returns a run with a page of its samples."""
     query, run, evals = ask.query(SamplesQuery), await _object(ask, EvalRun), Evals(ask.services.pool)
     identity = UUID(run.metadata.uid)
-    record, question, after = await evals.run(identity), f"samples/{identity}", ("", 0)
+    record, question, after = await evals.run(identity), f"samples/{identity}/{query.case or ''}", ("", 0)
     if query.token is not None:
         case, number = paging.decode_continue(question, query.token, 2)
         after = (case, paging.number(number))
-    samples = await evals.sample_page(identity, query.limit + 1, after)
+    samples = await evals.sample_page(identity, query.limit + 1, after, query.case)
     token = None
     if len(samples) > query.limit:
         samples = samples[: query.limit]

@@ -96,6 +96,7 @@ SELECT s.case_name, s.sample, i.name AS investigation, s.outcome, s.checks, s.co
     s.cost_usd, s.cost_complete
 FROM eval_sample s LEFT JOIN investigation i ON i.id = s.investigation
 WHERE s.run = :run AND (s.case_name, s.sample) > (:case_name, :sample::integer)
+    AND (:only::text IS NULL OR s.case_name = :only)
 ORDER BY s.case_name, s.sample LIMIT :limit
 
 -- The tool calls of a run, each once: an interrupted try counts only where no later one followed.
