@@ -98,19 +98,15 @@ export const PROMOTION = {
   serving: "serving revision",
   candidate: "candidate",
   removed: "not in the suite any more",
-  olderSuite: "measured an older version of the suite",
+  noneWrong: "no sample may be confidently wrong",
+  olderSuite: "measured an older suite",
 } as const;
 
 export const COMPARED = {
   onlyIn: "Only in",
   noCall: "No tool call in either run.",
-  sameCalls: "tool calls, the same in both runs",
   apartFromStart: "The first call differs.",
-  sameThenApart: "calls are the same, then:",
   noFurtherCall: "No further call.",
-  more: "more calls",
-  unsupported: "claims without support",
-  unused: "recorded calls not used",
   divergence: "First divergence",
 } as const;
 
@@ -192,6 +188,12 @@ export const NOUNS = {
   runs: ["run", "runs"],
   cases: ["case", "cases"],
   samples: ["sample a case", "samples a case"],
+  sameCalls: ["tool call, the same in both runs", "tool calls, the same in both runs"],
+  sameThenApart: ["call is the same, then:", "calls are the same, then:"],
+  moreCalls: ["more call", "more calls"],
+  unsupported: ["claim without support", "claims without support"],
+  unused: ["recorded call not used", "recorded calls not used"],
+  mayBeWrong: ["sample may be confidently wrong", "samples may be confidently wrong"],
   changed: ["new or changed investigation: refresh", "new or changed investigations: refresh"],
 } as const;
 

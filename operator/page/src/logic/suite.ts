@@ -42,14 +42,14 @@ export function segments(rungs: Readonly<Record<string, number>>): Segment[] {
 
 /** Returns the state whose badge a verdict has. */
 export function stateOfVerdict(verdict: string | null): string {
-  const states: Record<string, string> = { Passed: "completed", Regressed: "failed", Insufficient: "timed_out", Cancelled: "cancelled" };
+  const states: Record<string, string> = { Passed: "completed", Regressed: "failed", Insufficient: "cancelled", Cancelled: "cancelled" };
   return verdict === null ? "running" : (wordOf(states, verdict) ?? "pending");
 }
 
 /** Returns the state whose badge an outcome of a sample or of a check has. */
 export function stateOfOutcome(outcome: string | null): string {
   const states: Record<string, string> = { Passed: "completed", Failed: "failed" };
-  return outcome === null ? "running" : (wordOf(states, outcome) ?? "timed_out");
+  return outcome === null ? "running" : (wordOf(states, outcome) ?? "cancelled");
 }
 
 export function percent(share: number): string {
@@ -77,7 +77,11 @@ export function sentenceOf(cell: SuiteCell): string {
   if (ended < cell.asked) parts.push(`${cell.asked - ended} have not ended`);
   if (cell.inconclusive > 0) parts.push(`${cell.inconclusive} inconclusive`);
   parts.push(...marksOf(cell).map((mark) => MARKS[mark].toLowerCase()));
-  if (cell.coverage !== null) parts.push(`coverage ${percent(cell.coverage)}`);
-  parts.push(...segments(cell.rungs).map((one) => `${one.count} ${one.word}`));
-  return parts.join(", ");
+  return [...parts, coverageOf(cell)].filter(Boolean).join(", ");
+}
+
+/** Writes how the tool calls of a cell were answered. */
+export function coverageOf(cell: SuiteCell): string {
+  const share = cell.coverage === null ? [] : [`coverage ${percent(cell.coverage)}`];
+  return [...share, ...segments(cell.rungs).map((one) => `${one.count} ${one.word}`)].join(", ");
 }

@@ -2,11 +2,12 @@
 import { segments } from "../logic/suite";
 import { RUNGS } from "../words";
 
-export function RungBar({ rungs, label }: { rungs: Readonly<Record<string, number>>; label: string }) {
+/** The figures stand beside it as text, so the bar itself is decoration. */
+export function RungBar({ rungs }: { rungs: Readonly<Record<string, number>> }) {
   const parts = segments(rungs);
   if (parts.length === 0) return null;
   return (
-    <svg className="rungs" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label={label}>
+    <svg className="rungs" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
       {parts.map((one) => (
         <rect key={one.rung} className={`r-${one.rung}`} x={one.left} width={Math.max(0, one.width - 0.6)} height="6" />
       ))}

@@ -1,7 +1,7 @@
 /** Shows two investigations side by side: outcome, finding, cost, and the tool calls from the first difference on. */
 import { pathOf } from "../api/client";
 import type { ComparedAgent, ComparedRun, Comparison, Step } from "../api/types";
-import { cost, count, duration, tokens } from "../logic/format";
+import { cost, count, counted, duration, tokens } from "../logic/format";
 import { compareLink, investigationLink } from "../logic/route";
 import { percent, segments } from "../logic/suite";
 import { useGet, useTitle } from "../parts/context";
@@ -25,8 +25,8 @@ export default function ComparePage({ namespace, first, second }: Props) {
       {found && (
         <>
           <div className="two-sides">
-            <Side run={found.first} other={found.second} />
-            <Side run={found.second} other={found.first} />
+            <Side run={found.first} other={found.second} changes={false} />
+            <Side run={found.second} other={found.first} changes />
           </div>
           <Section title={SECTIONS.toolCalls}>
             {found.agents.length === 0 && <Empty>{EMPTY.noToolCalls}</Empty>}
@@ -40,7 +40,8 @@ export default function ComparePage({ namespace, first, second }: Props) {
   );
 }
 
-function Side({ run, other }: { run: ComparedRun; other: ComparedRun }) {
+/** `changes`: writes how cost and tokens differ from the other side. */
+function Side({ run, other, changes }: { run: ComparedRun; other: ComparedRun; changes: boolean }) {
   const apart = (same: boolean) => (same ? "" : "apart");
   return (
     <section className="card" aria-label={run.name}>
@@ -54,8 +55,8 @@ function Side({ run, other }: { run: ComparedRun; other: ComparedRun }) {
           <dt>{COLUMNS.confidence}</dt>
           <dd>{run.confidence ? <span className={`confidence c-${run.confidence}`}>{CONFIDENCE[run.confidence]}</span> : "–"}</dd>
         </div>
-        <div><dt>{COLUMNS.cost}</dt><dd>{cost(run.spent)}{" "}<Change from={other.spent.costUSD} to={run.spent.costUSD} /></dd></div>
-        <div><dt>{COLUMNS.tokens}</dt><dd>{tokens(run.spent)}{" "}<Change from={other.spent.totalTokens} to={run.spent.totalTokens} /></dd></div>
+        <div><dt>{COLUMNS.cost}</dt><dd>{cost(run.spent)}{" "}{changes && <Change from={other.spent.costUSD} to={run.spent.costUSD} />}</dd></div>
+        <div><dt>{COLUMNS.tokens}</dt><dd>{tokens(run.spent)}{" "}{changes && <Change from={other.spent.totalTokens} to={run.spent.totalTokens} />}</dd></div>
         <div><dt>{COLUMNS.duration}</dt><dd>{run.seconds === null ? "–" : duration(run.seconds * 1000)}</dd></div>
         <div><dt>{COLUMNS.modelCalls}</dt><dd>{count(run.modelCalls)}</dd></div>
         <div><dt>{COLUMNS.toolCalls}</dt><dd>{count(run.toolCalls)}</dd></div>
@@ -68,12 +69,12 @@ function Side({ run, other }: { run: ComparedRun; other: ComparedRun }) {
           <li key={claim} className={apart(other.claims.includes(claim))}>{claim}</li>
         ))}
       </ul>
-      {run.unsupportedClaims > 0 && <p className="hint">{run.unsupportedClaims} {COMPARED.unsupported}</p>}
+      {run.unsupportedClaims > 0 && <p className="hint">{counted(run.unsupportedClaims, "unsupported")}</p>}
       {run.replay && (
         <>
           <h3>{SECTIONS.replay}</h3>
-          <p>{COLUMNS.coverage} {percent(run.replay.coverage)}: {segments(run.replay.rungs).map((one) => `${one.count} ${one.word}`).join(", ") || EMPTY.noToolCalls}; {run.replay.unusedCalls} {COMPARED.unused}</p>
-          <RungBar rungs={run.replay.rungs} label={`${COLUMNS.coverage} ${percent(run.replay.coverage)}`} />
+          <p>{COLUMNS.coverage} {percent(run.replay.coverage)}: {segments(run.replay.rungs).map((one) => `${one.count} ${one.word}`).join(", ") || EMPTY.noToolCalls}; {counted(run.replay.unusedCalls, "unused")}</p>
+          <RungBar rungs={run.replay.rungs} />
           {run.replay.divergence && <p className="hint">{COMPARED.divergence}: {run.replay.divergence}</p>}
         </>
       )}
@@ -95,7 +96,7 @@ function Agent({ agent, found }: { agent: ComparedAgent; found: Comparison }) {
     <section className="compared-agent" aria-label={`${agent.stage}/${agent.agent}`}>
       <h3>{agent.stage}/{agent.agent}</h3>
       <p className={same && !only ? "hint" : ""}>
-        {only ? `${COMPARED.onlyIn} ${only}` : same ? (agent.same === 0 ? COMPARED.noCall : `${agent.same} ${COMPARED.sameCalls}`) : agent.same === 0 ? COMPARED.apartFromStart : `${agent.same} ${COMPARED.sameThenApart}`}
+        {only ? `${COMPARED.onlyIn} ${only}` : same ? (agent.same === 0 ? COMPARED.noCall : counted(agent.same, "sameCalls")) : agent.same === 0 ? COMPARED.apartFromStart : counted(agent.same, "sameThenApart")}
       </p>
       {!same && (
         <div className="two-sides">
@@ -121,7 +122,7 @@ function Steps({ name, steps, from, all }: { name: string; steps: readonly Step[
           ))}
         </ol>
       )}
-      {left > 0 && <p className="hint">{left} {COMPARED.more}</p>}
+      {left > 0 && <p className="hint">{counted(left, "moreCalls")}</p>}
     </div>
   );
 }

@@ -2,7 +2,7 @@
 import type { EvalRun, EvalSuite, MeasuredRun, SuiteCell } from "../api/types";
 import { ago, cost, count, counted, moment } from "../logic/format";
 import { investigationLink, suiteLink } from "../logic/route";
-import { casesByNeed, marksOf, passRate, percent, sentenceOf, signOf, stateOfOutcome, stateOfVerdict } from "../logic/suite";
+import { casesByNeed, coverageOf, marksOf, passRate, percent, sentenceOf, signOf, stateOfOutcome, stateOfVerdict } from "../logic/suite";
 import { go, useGet, useNow, useTitle } from "../parts/context";
 import { Empty, Problem, Section, Verdict } from "../parts/parts";
 import { RungBar, RungLegend } from "../parts/Rungs";
@@ -32,7 +32,7 @@ export default function SuitePage({ namespace, name, run, kase }: Props) {
           <div className="facts">
             <span>{counted(found.suite.cases, "cases")}, {counted(found.suite.samples, "samples")}</span>
             <span>at least {percent(found.passRateMin)} of the cases must pass</span>
-            <span>at most {found.confidentWrongMax} samples may be confidently wrong</span>
+            <span>{found.confidentWrongMax === 0 ? PROMOTION.noneWrong : `at most ${counted(found.confidentWrongMax, "mayBeWrong")}`}</span>
           </div>
           {found.suite.conditions.filter((one) => one.status === "False").map((one) => (
             <div key={one.type} className="problem soft">{one.type}: {one.reason}. {one.message}</div>
@@ -40,6 +40,7 @@ export default function SuitePage({ namespace, name, run, kase }: Props) {
           <Chains suite={found} />
           <Waiting suite={found} />
           <Section title={SECTIONS.caseByRevision} side={<RungLegend />}>
+            {found.runs[0]?.summary && <p><strong>{found.runs[0].name}</strong>: {found.runs[0].summary}</p>}
             {found.runs.length === 0 ? <Empty>{EMPTY.noRuns}</Empty> : <Table suite={found} run={run} kase={kase} now={now} />}
             {found.omittedCases > 0 && <p className="hint">{counted(found.omittedCases, "cases")} of older runs not shown</p>}
           </Section>
@@ -140,12 +141,14 @@ function Cell({ cell, label, chosen, onChoose }: { cell: SuiteCell; label: strin
   const marks = marksOf(cell);
   const sentence = sentenceOf(cell);
   return (
-    <button type="button" className={`cell o-${cell.outcome ?? "none"}`} aria-pressed={chosen} aria-label={`${label}: ${sentence}`} title={sentence} onClick={onChoose}>
+    <button type="button" className={`cell o-${cell.outcome ?? "none"}`} aria-pressed={chosen} title={sentence} onClick={onChoose}>
+      <span className="visually-hidden">{label}: </span>
       <span className="k-of-n">{cell.passed} of {cell.asked}</span>
       {marks.map((mark) => (
         <span key={mark} className={`mark-word m-${mark}`}><span aria-hidden="true">{signOf(mark)}</span> {MARKS[mark]}</span>
       ))}
-      <RungBar rungs={cell.rungs} label={sentence} />
+      <RungBar rungs={cell.rungs} />
+      <span className="visually-hidden">{coverageOf(cell)}</span>
       {cell.coverage !== null && Object.keys(cell.rungs).length === 0 && <span className="hint">{COLUMNS.coverage.toLowerCase()} {percent(cell.coverage)}</span>}
     </button>
   );
