@@ -1,4 +1,5 @@
 /** Shows a suite as a table of case by revision, the chains that must pass it, and the samples of the selected cell. */
+import { useEffect, useRef } from "react";
 import type { EvalRun, EvalSuite, MeasuredRun, SuiteCell } from "../api/types";
 import { ago, cost, count, counted, moment } from "../logic/format";
 import { investigationLink, suiteLink } from "../logic/route";
@@ -157,7 +158,10 @@ function Cell({ cell, label, chosen, onChoose }: { cell: SuiteCell; label: strin
 /** Shows the samples of one case in one run, with their checks. */
 function Samples({ namespace, suite, run, kase }: { namespace: string; suite: string; run: string; kase: string | null }) {
   const loaded = useGet<EvalRun>(`/namespaces/${namespace}/evalruns/${run}`, { limit: 200, case: kase });
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), [run, kase, loaded.value]);
   return (
+    <div ref={place}>
     <Section title={`${SECTIONS.samples}: ${[kase, run].filter(Boolean).join(", ")}`} side={<button type="button" className="quiet" onClick={() => go(suiteLink(namespace, suite), true)}>{ACTIONS.close}</button>}>
       {loaded.error && <Problem error={loaded.error} />}
       {loaded.value?.run?.summary && <p className="hint">{loaded.value.run.summary}</p>}
@@ -180,5 +184,6 @@ function Samples({ namespace, suite, run, kase }: { namespace: string; suite: st
         ))}
       </ul>
     </Section>
+    </div>
   );
 }
