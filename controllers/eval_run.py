@@ -22,7 +22,7 @@ from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
 from tarsy.evals.cases import EvalTerms
-from tarsy.evals.suite_verdict import verdict_of
+from tarsy.evals.suite_verdict import run_verdict
 from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalRun
@@ -107,7 +107,7 @@ async def _advance(
         await create_sample(run, record, case, sample, evals, context)
     if upcoming or any(not one.ended for one in begun):
         return record
-    found = verdict_of(terms, await evals.by_case(record.id))
+    found = run_verdict(terms, await evals.by_case(record.id))
     reasons = found.reasons if over_budget is None else (over_budget, *found.reasons)
     return await _finish(record, found.verdict.value, " ".join(reasons), evals)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.expectations import Outcome
-from tarsy.evals.suite_verdict import verdict_of
+from tarsy.evals.suite_verdict import run_verdict
 from tarsy.evals.verdict import SuiteVerdict
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import EvalRun, EvalRunStatus
@@ -74,7 +74,7 @@ def project(
         usage: of its samples.
         now: the current time.
     """
-    found = verdict_of(terms, totals)
+    found = run_verdict(terms, totals)
     asked = terms.samples * len(terms.cases)
     samples = OutcomeCounts(
         total=asked,

@@ -7,7 +7,7 @@ from tarsy.evals.verdict import CaseSamples, SuiteVerdict, decide
 from tarsy.store.evals import CaseTotals
 
 
-def verdict_of(terms: EvalTerms, totals: Sequence[CaseTotals]) -> SuiteVerdict:
+def run_verdict(terms: EvalTerms, totals: Sequence[CaseTotals]) -> SuiteVerdict:
     """Decides the verdict from the samples by case.
 
     Args:

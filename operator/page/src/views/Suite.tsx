@@ -162,28 +162,28 @@ function Samples({ namespace, suite, run, kase }: { namespace: string; suite: st
   useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), [run, kase, loaded.value]);
   return (
     <div ref={place}>
-    <Section title={`${SECTIONS.samples}: ${[kase, run].filter(Boolean).join(", ")}`} side={<button type="button" className="quiet" onClick={() => go(suiteLink(namespace, suite), true)}>{ACTIONS.close}</button>}>
-      {loaded.error && <Problem error={loaded.error} />}
-      {loaded.value?.run?.summary && <p className="hint">{loaded.value.run.summary}</p>}
-      {loaded.value?.samples.length === 0 && <Empty>{EMPTY.noSamples}</Empty>}
-      <ul className="plain-list">
-        {loaded.value?.samples.map((one) => (
-          <li key={`${one.case}/${one.sample}`}>
-            <Verdict verdict={one.outcome} state={stateOfOutcome(one.outcome)} />{" "}
-            {one.investigation ? <a href={investigationLink(namespace, one.investigation)}>{one.investigation}</a> : <span className="hint">{EMPTY.noRecord}</span>}
-            <span className="hint">
-              {" "}{count(one.tokens)} {COLUMNS.tokens.toLowerCase()}, {cost(one)}{one.coverage !== null && <>, {COLUMNS.coverage.toLowerCase()} {percent(one.coverage)}</>}
-            </span>
-            {one.confidentWrong && <span className="mark-word m-confidentlyWrong"> <span aria-hidden="true">{signOf("confidentlyWrong")}</span> {MARKS.confidentlyWrong}</span>}
-            <ul className="checks">
-              {one.checks.map((check) => (
-                <li key={check.name} className={stateOfOutcome(check.outcome) === "failed" ? "bad" : "hint"}>{check.name}: {check.outcome}. {check.sentence}</li>
-              ))}
-            </ul>
-          </li>
-        ))}
-      </ul>
-    </Section>
+      <Section title={`${SECTIONS.samples}: ${[kase, run].filter(Boolean).join(", ")}`} side={<button type="button" className="quiet" onClick={() => go(suiteLink(namespace, suite), true)}>{ACTIONS.close}</button>}>
+        {loaded.error && <Problem error={loaded.error} />}
+        {loaded.value?.run?.summary && <p className="hint">{loaded.value.run.summary}</p>}
+        {loaded.value?.samples.length === 0 && <Empty>{EMPTY.noSamples}</Empty>}
+        <ul className="plain-list">
+          {loaded.value?.samples.map((one) => (
+            <li key={`${one.case}/${one.sample}`}>
+              <Verdict verdict={one.outcome} state={stateOfOutcome(one.outcome)} />{" "}
+              {one.investigation ? <a href={investigationLink(namespace, one.investigation)}>{one.investigation}</a> : <span className="hint">{EMPTY.noRecord}</span>}
+              <span className="hint">
+                {" "}{count(one.tokens)} {COLUMNS.tokens.toLowerCase()}, {cost(one)}{one.coverage !== null && <>, {COLUMNS.coverage.toLowerCase()} {percent(one.coverage)}</>}
+              </span>
+              {one.confidentWrong && <span className="mark-word m-confidentlyWrong"> <span aria-hidden="true">{signOf("confidentlyWrong")}</span> {MARKS.confidentlyWrong}</span>}
+              <ul className="checks">
+                {one.checks.map((check) => (
+                  <li key={check.name} className={stateOfOutcome(check.outcome) === "failed" ? "bad" : "hint"}>{check.name}: {check.outcome}. {check.sentence}</li>
+                ))}
+              </ul>
+            </li>
+          ))}
+        </ul>
+      </Section>
     </div>
   );
 }

@@ -19,7 +19,7 @@ from tarsy.http.views.replays import ReplayRequest, StartedReplay
 from tarsy.kube.client import ApiError
 
 
-async def start_replay(ask: CheckedRequest) -> StartedReplay:
+async def submit_replay(ask: CheckedRequest) -> StartedReplay:
     """Creates a replay of the latest investigation of the name.
 
     Raises:
@@ -45,7 +45,7 @@ ROUTES = (
         path="/namespaces/{namespace}/investigations/{name}/replays",
         operation="startReplay",
         summary="Replay a finished investigation, with the same or another chain or model",
-        handler=start_replay,
+        handler=submit_replay,
         permission=Permission("create", "investigations", group=PRODUCT_GROUP),
         body=ReplayRequest,
         response=StartedReplay,

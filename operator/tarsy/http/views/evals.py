@@ -14,7 +14,7 @@ from pydantic import Field
 
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.expectations import Outcome
-from tarsy.evals.suite_verdict import verdict_of
+from tarsy.evals.suite_verdict import run_verdict
 from tarsy.evals.verdict import CaseRow, SuiteVerdict
 from tarsy.http.models import View
 from tarsy.http.views.common import NEXT_PAGE, ConditionView, dollars
@@ -318,7 +318,7 @@ def measured(
         digest: digest of the suite as it is now.
     """
     terms = EvalTerms.model_validate(record.terms)
-    found = verdict_of(terms, [cell.totals for cell in cells])
+    found = run_verdict(terms, [cell.totals for cell in cells])
     by_name = {cell.totals.name: cell for cell in cells}
     views = {
         row.name: SuiteCell.of(
