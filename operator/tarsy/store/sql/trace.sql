@@ -73,6 +73,14 @@ WHERE s.investigation = :investigation
 SELECT * FROM ({_calls}) c WHERE :begun::timestamptz IS NULL OR (c.started_at, c.id) > (:begun, :last::uuid)
 ORDER BY c.started_at, c.id LIMIT :limit
 
+-- Tool calls of a run in the order in which its agents asked for them; of several tries the last.
+-- name: placed_calls
+SELECT DISTINCT ON (s.index, e.index, c.message_seq, c.index) s.name AS stage, e.display_name AS agent,
+    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments
+FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+WHERE s.investigation = :investigation
+ORDER BY s.index, e.index, c.message_seq, c.index, c.attempt DESC LIMIT :limit
+
 -- A call must belong to the requested run, or to an answer to a question about it.
 -- name: model_call
 SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_name, i.parent, i.id AS run,
