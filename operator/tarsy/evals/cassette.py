@@ -168,7 +168,8 @@ class Place(_Part):
 class RecordedCall(_Part):
     """One tool call: its arguments as JSON, or as the text that a model wrote, and the result without secrets.
 
-    `shown` is what later agents were sent instead of the result; None: the result.
+    `shown` is what later agents were sent instead of the result; None: the result. A `wildcard` answers whatever the
+    other arguments of a call are: those that are given here must be the same, nothing is known of the rest.
     """
 
     server: _Name
@@ -180,6 +181,7 @@ class RecordedCall(_Part):
     integrity: IntegrityClass | None = Field(default=None, alias="class")
     place: Place | None = None
     shown: str | None = None
+    wildcard: bool | None = None
 
     @property
     def arguments_text(self) -> str:
