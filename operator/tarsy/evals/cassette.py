@@ -169,7 +169,8 @@ class RecordedCall(_Part):
 
     `shown` is what later agents were sent instead of the result; None: the result. `integrity` tells who can write the
     result, and `control` are the spans in it that the control plane computed; `state`: it is a state at the time of
-    the call.
+    the call. A `wildcard` answers whatever the other arguments of a call are: those that are given here must be the
+    same, nothing is known of the rest.
     """
 
     server: _Name
@@ -183,6 +184,7 @@ class RecordedCall(_Part):
     state: bool = False
     place: Place | None = None
     shown: str | None = None
+    wildcard: bool | None = None
 
     @property
     def marks(self) -> EvidenceMarks | None:

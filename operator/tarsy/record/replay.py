@@ -17,20 +17,35 @@ class Rung(StrEnum):
     """Origin of the answer to a tool call of a replay, best first.
 
     `exact`: a recorded call with the same arguments. `normalised`: one whose arguments mean the same. `derived`:
-    computed from a recorded answer that contains more. `miss`: not recorded. `live`: the tool server was asked during
-    the replay.
+    computed from a recorded answer that contains more. `wildcard`: recorded for all arguments, so those of the call
+    were not checked. `miss`: not recorded. `live`: the tool server was asked during the replay. `simulated`: a model
+    made the answer up.
     """
 
     EXACT = "exact"
     NORMALISED = "normalised"
     DERIVED = "derived"
+    WILDCARD = "wildcard"
     MISS = "miss"
     LIVE = "live"
+    SIMULATED = "simulated"
 
     @property
     def covered(self) -> bool:
         """Whether the answer comes from the record."""
-        return self in (Rung.EXACT, Rung.NORMALISED, Rung.DERIVED)
+        return self.value in _COVERED
+
+
+_COVERED = frozenset({Rung.EXACT.value, Rung.NORMALISED.value, Rung.DERIVED.value, Rung.WILDCARD.value})
+
+
+def covered_calls(rungs: Mapping[str, int]) -> int:
+    """Returns the number of calls that the record answered. A rung that only newer versions know is none.
+
+    Args:
+        rungs: number of calls by rung.
+    """
+    return sum(count for rung, count in rungs.items() if rung in _COVERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +118,7 @@ class ReplayReport(BaseModel):
     @property
     def coverage(self) -> float:
         """Share of calls that the record answered; 1 where nothing was asked."""
-        covered = sum(count for rung, count in self.rungs.items() if Rung(rung).covered)
-        return covered / self.calls if self.calls else 1.0
+        return covered_calls(self.rungs) / self.calls if self.calls else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,9 @@ class RungSummary(Lenient):
     exact: Count = Field(default=0, description="Recorded with the same arguments.")
     normalised: Count = Field(default=0, description="Recorded with arguments that mean the same.")
     derived: Count = Field(default=0, description="Computed from a recorded answer that contains more.")
+    wildcard: Count | None = Field(
+        default=None, description="Recorded for all arguments, so those of the call were not checked."
+    )
     miss: Count = Field(default=0, description="Not recorded. Includes uses of the model provider's own tools.")
     live: Count = Field(default=0, description="Answered by a tool server during the replay.")
 
