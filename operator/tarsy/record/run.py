@@ -271,7 +271,7 @@ class InvestigationRecord:
     `parent` is the investigation that an answer is about, None for an investigation. `cost_usd` is the sum of known
     costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
-    the last status of its object; None while the run goes on.
+    the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
     """
 
     id: UUID
@@ -305,4 +305,5 @@ class InvestigationRecord:
     provider_changes: tuple[ProviderChange, ...] = ()
     parent: UUID | None = None
     published_digest: bytes | None = None
+    seal: str | None = None
     replay: bool = False

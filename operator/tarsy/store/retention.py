@@ -117,8 +117,9 @@ class Retention:
     async def _forget_inputs(self, namespaces: Sequence[str]) -> None:
         async def forget(connection: asyncpg.Connection) -> None:
             await connection.execute(*self._sql["forget_inputs"](namespaces=list(namespaces)))
+            await connection.execute(*self._sql["forget_erased"]())
 
-        await call(self._pool, "delete the records that ended replays answered from", forget)
+        await call(self._pool, "delete what ended replays answered from, and what old deletions left", forget)
 
     async def _delete(self, choose: Sequence[Any]) -> Mapping[str, int]:
         async def delete(connection: asyncpg.Connection) -> Counter[str]:

@@ -190,6 +190,7 @@ def investigation(
         provider_changes=tuple(changes),
         parent=row["parent"],
         published_digest=row["published_digest"],
+        seal=None if row["seal"] is None else row["seal"].hex(),
         replay=row["replay"],
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
