@@ -34,16 +34,18 @@ from tarsy.record.ids import event_id
 from tarsy.record.messages import Message
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import RunWaits, Wait
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """How an agent execution ended."""
+    """How an agent execution ended; one that is parked has not, and waits for `wait`."""
 
     execution: UUID
     state: State
     text: str = ""
     failure: Failure | None = None
+    wait: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class AgentRun:
 
 
 async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
-    """Runs an agent to its end, or returns what the record has of it when it is finished already."""
+    """Runs an agent to its end, or until it waits; returns what the record has of it when it is finished already."""
     agent, task = run.plan, run.task
     record = await world.recorder.begin_execution(
         ExecutionStart(
@@ -81,6 +83,8 @@ async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
         conversation.loop = conversation.loop.model_copy(update={"window": window})
     try:
         text = await _run_strategy(conversation, task, world)
+    except RunWaits as waits:
+        return AgentResult(run.id, State.PARKED, wait=waits.wait)
     except ModelCallFailed as error:
         return await _failed(world, conversation, task, error.state, error.failure)
     except BudgetSpent as spent:

@@ -111,6 +111,10 @@ class McpToolbox:
         """Returns whether a call may be repeated if its outcome is unknown."""
         return self._offers.repeatable(name)
 
+    def needs_approval(self, name: str) -> bool:
+        """Returns whether each call of the tool needs the approval of people."""
+        return self._offers.needs_approval(name)
+
     def shown(self, name: str, arguments: str) -> str:
         """Masks the arguments of a call, for the record and for people. Never raises."""
         server, _ = self.split(name)

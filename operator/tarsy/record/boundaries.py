@@ -75,7 +75,8 @@ class ToolCallStart:
     """Boundary (c): written before the request is sent to the tool server.
 
     `made` is False for a call that is answered without its server: a repetition, which gets the answer of the call
-    `repeated_of`; a call beyond the budget; or one that is `refused` (the reason of a `Refusal`).
+    `repeated_of`; a call beyond the budget; or one that is `refused` (the reason of a `Refusal`). `approval` is the one
+    that permits the call, and is consumed with this step; a call whose approval does not hold any more is not made.
     """
 
     id: UUID
@@ -92,6 +93,7 @@ class ToolCallStart:
     repeated_of: UUID | None = None
     access: Access = Access.UNKNOWN
     refused: str | None = None
+    approval: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

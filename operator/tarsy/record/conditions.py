@@ -17,8 +17,9 @@ _GOES_ON = "The investigation has not ended."
 
 
 def phase(record: InvestigationRecord) -> Phase:
-    """Returns the phase that people see."""
-    return phase_of(record.state, record.desired_state)
+    """Returns the phase of the object."""
+    told = phase_of(record.state, record.desired_state)
+    return "Running" if told == "Parked" else told
 
 
 def conditions(record: InvestigationRecord) -> Iterator[Condition]:

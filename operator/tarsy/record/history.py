@@ -52,12 +52,14 @@ class RunHistory:
     """Usage and tool calls of a run up to now.
 
     `tokens` and `cost_usd` contain an estimate for each call whose usage is unknown; then `estimated` is True.
-    `tool_calls` counts calls that were made or may have been made. `seconds` counts from the first start of the run;
+    `tool_calls` counts calls that were made or may have been made. `seconds` counts from the first start of the run,
+    without the `waited_seconds` in which it was parked;
     `model_seconds` and `tool_seconds` are the durations of its longest model call and tool call. `stages` are the
     stages that have begun.
     """
 
     seconds: float = 0.0
+    waited_seconds: float = 0.0
     tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     tool_calls: int = 0

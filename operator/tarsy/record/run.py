@@ -26,10 +26,11 @@ class LeaseLost(Exception):
 
 
 class State(StrEnum):
-    """State of an investigation, a stage or an execution."""
+    """State of an investigation, a stage or an execution; only an investigation and an answer can be parked."""
 
     PENDING = "pending"
     RUNNING = "running"
+    PARKED = "parked"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -38,7 +39,7 @@ class State(StrEnum):
     @property
     def finished(self) -> bool:
         """Whether the state is terminal."""
-        return self not in (State.PENDING, State.RUNNING)
+        return self not in (State.PENDING, State.RUNNING, State.PARKED)
 
 
 class DesiredState(StrEnum):

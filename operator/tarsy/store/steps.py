@@ -191,6 +191,7 @@ def tool_call_started(call: ToolCallStart, events: Sequence[Event]) -> Step:
         "repeated_of": call.repeated_of,
         "access": call.access.value,
         "refused": call.refused,
+        "approval": call.approval,
     }
     what = f"write the start of tool call {call.server}.{call.tool}"
     return Step("tool_call_started", what, values, events, call.execution)

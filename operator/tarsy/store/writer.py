@@ -122,9 +122,10 @@ class RunWriter:
         """Writes boundary (b), soon: the answer of a model call, its cost, and the state of the loop after it."""
         await self._steps.hold(steps.model_call_finished(result, events))
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
-        """Writes boundary (c): a tool call begins."""
-        await self._steps.write(steps.tool_call_started(call, events))
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
+        """Writes boundary (c): a tool call begins, with the approval that it consumes; False: it may not be sent."""
+        row = await self._steps.write(steps.tool_call_started(call, events))
+        return bool(row["made"])
 
     async def tool_call_answered(
         self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()

@@ -47,6 +47,12 @@ _UNKNOWN_OUTCOME = ToolOutcome(
     is_error=True,
 )
 
+_NOT_APPROVED = ToolOutcome(
+    "This call was not made: its approval did not hold any more when it was about to be made. Say in your answer what "
+    "you would do with it.",
+    is_error=True,
+)
+
 _CUT = Template("$tool was cut off before it answered, because the run was asked to conclude.")
 
 Tell = Callable[[CallTool, str, ToolOutcome], Message]
@@ -73,8 +79,9 @@ class ToolCallContext:
     tell: Tell = tool_message
 
     def reads(self, turn: CallTool) -> bool:
-        """Whether the tool of a call is known to only read."""
-        return self.toolbox.access(turn.call.name) is Access.READ_ONLY
+        """Whether the tool of a call is known to only read, and may be called without asking anybody."""
+        name = turn.call.name
+        return self.toolbox.access(name) is Access.READ_ONLY and not self.toolbox.needs_approval(name)
 
     def too_long(self, turn: CallTool, outcome: ToolOutcome) -> SummarizationPlan | None:
         """The setting for a result that is too long for the conversation; None for one that is not."""
@@ -85,8 +92,14 @@ async def answer_tool_calls(calls: Sequence[CallTool], context: ToolCallContext)
     """Makes the first of `calls`, and with it those after it that may run beside it.
 
     A call that has not begun when the time of the iteration is over is not made, and its answer says so.
+
+    Raises:
+        RunWaits: the first call waits for people.
     """
-    ready = list(takewhile(context.reads, calls)) or calls[:1]
+    ready = list(takewhile(context.reads, calls))
+    if not ready:
+        await _answer_tool_call(calls[0], context)
+        return
     width = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     async def answer(turn: CallTool) -> None:
@@ -119,7 +132,8 @@ async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
         world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=False)
         return
     if left is not None:
-        if left.made and left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
+        once = not toolbox.repeatable(turn.call.name) or toolbox.needs_approval(turn.call.name)
+        if left.made and left.state is InteractionState.STARTED and once:
             call = _Call(turn, tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt))
             await _record(call, _UNKNOWN_OUTCOME, 0, context, interrupted=True)
             return
@@ -147,7 +161,7 @@ async def _between_boundaries(
     key = idempotency_key(conversation.execution, turn.message_seq, turn.index)
     outcome = decision.instead or (_no_time(turn) if context.watch.left <= 0 else None)
     world.control.check()
-    await world.recorder.tool_call_started(
+    may_call = await world.recorder.tool_call_started(
         ToolCallStart(
             id=call.id,
             execution=conversation.execution,
@@ -163,11 +177,14 @@ async def _between_boundaries(
             access=toolbox.access(turn.call.name),
             repeated_of=decision.repeated_of,
             refused=decision.refused,
+            approval=decision.approval if outcome is None else None,
         ),
         [_event(call, ToolOutcome(""), EventStatus.STREAMING, context)],
     )
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
     started, cut = time.monotonic(), False
+    if outcome is None and not may_call:
+        outcome = _NOT_APPROVED
     if outcome is None:
         with context.watch.running():
             try:

@@ -179,7 +179,7 @@ class MemoryRecorder:
         row.loop = result.loop
         self._events(events)
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
         """See the port."""
         self._enter(of=call.execution)
         new = call.id not in self.record.tool_calls
@@ -191,8 +191,11 @@ class MemoryRecorder:
                 _owed(earlier.start.attempt < call.attempt, "an attempt at a tool call is made once")
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
         if new:
-            self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
+            held = call.approval is None or self.record.approved.pop(call.approval, None) == call.id
+            start = replace(call, made=call.made and held)
+            self.record.tool_calls[call.id] = ToolCallRow(start, began=self._tick())
         self._events(events)
+        return self.record.tool_calls[call.id].start.made
 
     async def tool_call_answered(
         self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
@@ -269,6 +272,7 @@ class MemoryRecorder:
         changed = max((math.inf if t.ended is None else t.ended for t in changes), default=-1)
         return RunHistory(
             seconds=self.record.seconds,
+            waited_seconds=self.record.waited_seconds,
             tokens=sum(u.total_tokens for u in known) + sum(g.estimated_tokens for g in guessed),
             cost_usd=sum((_cost(call) for call in calls), Decimal(0)),
             tool_calls=sum(t.start.made for t in tools),

@@ -262,9 +262,16 @@ closed AS (
     ON CONFLICT DO NOTHING
 )
 
--- Earlier tries of the same call, left open by dead attempts, are interrupted.
+-- Earlier tries of the same call, left open by dead attempts, are interrupted. A call with an :approval consumes it: at
+-- most one statement ever does. A call whose approval does not hold any more is on record as not made.
 -- name: _tool_call_started
-given_up AS (
+consumed AS (
+    UPDATE tool_approval a SET state = 'consumed', consumed_attempt = :attempt, revision = a.revision + 1
+    FROM run
+    WHERE a.id = :approval AND a.interaction = :id AND a.investigation = run.id AND a.state = 'approved'
+        AND a.expires_at > clock_timestamp()
+    RETURNING a.id
+), given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
     FROM run
     WHERE c.execution = :execution AND c.message_seq = :message_seq AND c.index = :index
@@ -276,8 +283,8 @@ INSERT INTO mcp_interaction AS c
     (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key,
     made, repeatable, repeated_of, access, refused)
 SELECT :id, :execution, :message_seq, :index, :call_attempt, :call_id, :server, :tool, :arguments, :idempotency_key,
-    :made, :repeatable, :repeated_of, :access, :refused
-FROM run
+    :made AND (:approval::uuid IS NULL OR consumed.id IS NOT NULL), :repeatable, :repeated_of, :access, :refused
+FROM run LEFT JOIN consumed ON true
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 
 -- A result that was written before stays, with its duration.
@@ -333,7 +340,7 @@ SELECT EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found FROM r
 -- name: tool_call_started
 WITH {_fence}, {_run}, {_events}, {_tool_call_started}
 {_tool_call_row}
-RETURNING true AS found
+RETURNING true AS found, c.made
 
 -- The result of a call that stays open, because its summary for the model is to be made first.
 -- name: tool_call_answered
@@ -351,7 +358,7 @@ SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found FROM r
 -- name: model_call_finished__tool_call_started
 WITH {_fence}, {_model_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
-RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
+RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found, c.made
 
 -- Boundaries (d) and (a).
 -- name: tool_call_finished__model_call_started
@@ -369,4 +376,4 @@ RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
 -- name: tool_call_finished__tool_call_started
 WITH {_fence}, {_tool_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
-RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found
+RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found, c.made
