@@ -174,13 +174,18 @@ class ApprovalStore:
 
         return await call(self._pool, "settle an approval", write)
 
-    async def stale(self, interaction: UUID, outcome: str) -> None:
-        """Ends an approval whose targets have changed since people saw them."""
-        await self._fetch("end an approval", "stale", interaction=interaction, outcome=outcome)
+    async def end(self, investigation: UUID, attempt: int, interaction: UUID, state: ApprovalState, why: str) -> None:
+        """Ends an open approval because its run goes on without the call; under the lease of the attempt.
 
-    async def became(self, interaction: UUID, outcome: str) -> None:
-        """Notes what became of a call that was approved."""
-        await self._fetch("note the outcome of an approved call", "outcome", interaction=interaction, outcome=outcome)
+        Args:
+            investigation: the run.
+            attempt: of the run; the fencing token.
+            interaction: id of the tool call.
+            state: withdrawn or stale.
+            why: a sentence for people.
+        """
+        values = {"investigation": investigation, "attempt": attempt, "interaction": interaction}
+        await self._fetch("end an approval", "end", **values, state=state.value, outcome=why)
 
     async def published(self, id: UUID, revision: int) -> None:
         """Notes the revision that the object tells."""

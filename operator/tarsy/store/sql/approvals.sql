@@ -84,11 +84,10 @@ WHERE i.id = a.investigation AND a.state IN ('pending', 'approved')
 -- name: published
 UPDATE tool_approval SET published = greatest(published, :revision) WHERE id = :id
 
--- name: stale
-UPDATE tool_approval SET
-    state = 'stale', outcome = :outcome, revision = revision + 1, decided_at = coalesce(decided_at, now())
-WHERE interaction = :interaction AND state IN ('pending', 'approved')
-
--- name: outcome
-UPDATE tool_approval SET outcome = :outcome, revision = revision + 1
-WHERE interaction = :interaction AND state = 'consumed' AND outcome IS NULL
+-- Under the lease of the attempt whose run goes on without the call.
+-- name: end
+UPDATE tool_approval a SET
+    state = :state, outcome = :outcome, revision = a.revision + 1, decided_at = coalesce(a.decided_at, now())
+FROM lease l
+WHERE l.investigation = a.investigation AND l.attempt = :attempt AND a.investigation = :investigation
+    AND a.interaction = :interaction AND a.state IN ('pending', 'approved')
