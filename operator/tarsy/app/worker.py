@@ -18,6 +18,7 @@ from tarsy.engine.ports import Toolboxes
 from tarsy.observe.metric_table import PROCESSES
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
+from tarsy.record.waiting import WaitingLimits
 from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.run import Runner, RunnerOptions
@@ -25,7 +26,7 @@ from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.claims import Claims
 from tarsy.store.rate_limit_slots import ProviderSlots
-from tarsy.store.runs import Runs
+from tarsy.store.runs import ParkingLimits, Runs
 from tarsy.store.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, NotifyFunction
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
@@ -132,6 +133,10 @@ def new_worker(
             metrics=metrics,
             tracing=tracing,
             objects=objects,
+            waiting=WaitingLimits(
+                settings.max_wait_seconds, settings.approval_requests, settings.park_provider_seconds
+            ),
+            parking=ParkingLimits(settings.max_parked, settings.max_parked_of_namespace, settings.max_wait_seconds),
         ),
     )
     return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

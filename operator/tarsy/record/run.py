@@ -261,6 +261,16 @@ class ProviderChange:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class ParkedRun:
+    """What a run waits for, with a reason for programs: since when, and until when at the latest."""
+
+    reason: str
+    since: datetime
+    until: datetime
+    sentence: str
+
+
 ALERT_DATA: Final = "alert data"
 """Key among missing tool servers for an alert that was cut to fit a model; names of servers contain no space."""
 
@@ -272,7 +282,8 @@ class InvestigationRecord:
     `parent` is the investigation that an answer is about, None for an investigation. `cost_usd` is the sum of known
     costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
-    the last status of its object; None while the run goes on.
+    the last status of its object; None while the run goes on. `waited_seconds` is the time for which it was parked
+    before.
     """
 
     id: UUID
@@ -307,3 +318,5 @@ class InvestigationRecord:
     parent: UUID | None = None
     published_digest: bytes | None = None
     replay: bool = False
+    parked: ParkedRun | None = None
+    waited_seconds: float = 0.0

@@ -17,6 +17,7 @@ from tarsy.record.run import (
     InteractionState,
     InvestigationRecord,
     LoopState,
+    ParkedRun,
     ProviderChange,
     RunOutcome,
     StageKind,
@@ -46,6 +47,7 @@ def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:
     """Converts a row and its tool calls to a history."""
     return RunHistory(
         seconds=row["seconds"],
+        waited_seconds=row["waited_seconds"],
         tokens=row["tokens"],
         cost_usd=row["cost_usd"],
         tool_calls=row["tool_calls"],
@@ -191,11 +193,17 @@ def investigation(
         parent=row["parent"],
         published_digest=row["published_digest"],
         replay=row["replay"],
+        parked=_parked(row) if state is State.PARKED else None,
+        waited_seconds=row["waited_seconds"],
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),
         alert_cut=row["evidence_missing"].get(ALERT_DATA),
     )
+
+
+def _parked(row: asyncpg.Record) -> ParkedRun:
+    return ParkedRun(row["parked_for"], row["parked_at"], row["wake_at"], row["parked_note"] or "")
 
 
 def _outcome(row: asyncpg.Record, state: State) -> RunOutcome:

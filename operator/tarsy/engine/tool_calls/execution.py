@@ -37,6 +37,7 @@ from tarsy.record.replay import replay_metadata
 from tarsy.record.run import InteractionState
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import RunWaits
 
 _SIDE_BY_SIDE = 8
 """Calls of one agent under way at the same time, at most."""
@@ -96,19 +97,21 @@ async def answer_tool_calls(calls: Sequence[CallTool], context: ToolCallContext)
     Raises:
         RunWaits: the first call waits for people.
     """
-    ready = list(takewhile(context.reads, calls))
-    if not ready:
-        await _answer_tool_call(calls[0], context)
-        return
-    width = asyncio.Semaphore(_SIDE_BY_SIDE)
+    ready = list(takewhile(context.reads, calls)) or calls[:1]
+    width, waits = asyncio.Semaphore(_SIDE_BY_SIDE), list[RunWaits]()
 
     async def answer(turn: CallTool) -> None:
         async with width:
-            await _answer_tool_call(turn, context)
+            try:
+                await _answer_tool_call(turn, context)
+            except RunWaits as waiting:
+                waits.append(waiting)
 
     async with asyncio.TaskGroup() as group:
         for turn in ready:
             group.create_task(answer(turn))
+    if waits:
+        raise waits[0]
 
 
 @dataclass(frozen=True, slots=True)

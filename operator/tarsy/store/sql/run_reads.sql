@@ -48,7 +48,9 @@ ORDER BY t.seq
 -- Usage of the run by all its attempts; a call of unknown usage counts with its estimate.
 -- name: history
 SELECT
-    extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision AS seconds,
+    extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision
+        - i.waited_seconds AS seconds,
+    i.waited_seconds,
     i.budget_limit, i.budget_message, m.*, t.*,
     (SELECT array_agg(s.id) FROM stage s WHERE s.investigation = i.id) AS stages
 FROM investigation i, LATERAL (
