@@ -70,6 +70,8 @@ async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: R
     elif record.state is ApprovalState.APPROVED and not _is_as_shown(approval, record, context):
         await approvals.settle(record.id, ApprovalState.STALE, (), _SAID[ApprovalState.STALE])
         record = await approvals.of_object(approval.metadata.uid) or record
+    if record.state is not ApprovalState.PENDING and record.revision > record.published:
+        await context.store.runs.wake(record.investigation)
     status = _status(approval, record.state, record.outcome or "", now, record, enforced)
     written = await write_status(context.kubernetes.client, context.cache, approval, status)
     await approvals.published(record.id, record.revision)
@@ -81,12 +83,13 @@ async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: R
     return await _expire(approval, record, now, context)
 
 
-async def deleted(uid: str, approvals: ApprovalStore) -> None:
+async def deleted(uid: str, approvals: ApprovalStore, context: ReconcileContext) -> None:
     """Withdraws an approval whose object was deleted; the decisions stay on record."""
     record = await approvals.of_object(uid)
     if record is not None:
         text = _SAID[ApprovalState.WITHDRAWN]
         await approvals.settle(record.id, ApprovalState.WITHDRAWN, outcome=text)
+        await context.store.runs.wake(record.investigation)
 
 
 async def _judged(

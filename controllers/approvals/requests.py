@@ -5,8 +5,9 @@ approval, so that making one twice is making it once.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.kube.client import ApiError, KubeClient
@@ -26,15 +27,22 @@ class ApprovalRequests:
         client: the Kubernetes API.
         cache: takes the objects that were made.
         approvals: the stored approvals.
+        wake: lets a parked run go on.
         look_at: takes the key of an object that is to be reconciled.
     """
 
     def __init__(
-        self, client: KubeClient, cache: Cache, approvals: ApprovalStore, look_at: Callable[[Key], None]
+        self,
+        client: KubeClient,
+        cache: Cache,
+        approvals: ApprovalStore,
+        wake: Callable[[UUID], Awaitable[bool]],
+        look_at: Callable[[Key], None],
     ) -> None:
         self._client = client
         self._cache = cache
         self._approvals = approvals
+        self._wake = wake
         self._look_at = look_at
 
     async def round(self) -> None:
@@ -50,11 +58,16 @@ class ApprovalRequests:
                 if self._cache.version(key) is not None:
                     self._look_at(key)
                 elif record.state not in (ApprovalState.PENDING, ApprovalState.APPROVED):
-                    await self._approvals.published(record.id, record.revision)  # its object is gone
+                    await self._told(record)  # its object is gone
             elif record.state is ApprovalState.PENDING:
                 await self._make(record, key)
             else:
-                await self._approvals.published(record.id, record.revision)
+                await self._told(record)
+
+    async def _told(self, record: ApprovalRecord) -> None:
+        """Lets the run of an approval without an object go on."""
+        await self._wake(record.investigation)
+        await self._approvals.published(record.id, record.revision)
 
     async def _make(self, record: ApprovalRecord, key: Key) -> None:
         if not record.requesters:

@@ -132,7 +132,9 @@ class ActiveController:
         self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
         approvals = store.approvals
         self._approvals = (
-            ApprovalRequests(client, self._cache, approvals, self._queue.add) if approvals is not None else None
+            ApprovalRequests(client, self._cache, approvals, store.runs.wake, self._queue.add)
+            if approvals is not None
+            else None
         )
         fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)

@@ -7,6 +7,7 @@ finds accepted investigations in Postgres. A pod with several cores runs several
 import asyncio
 import socket
 from dataclasses import replace
+from functools import partial
 
 import asyncpg
 
@@ -19,11 +20,13 @@ from tarsy.observe.metric_table import PROCESSES
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import Tracing
 from tarsy.record.waiting import WaitingLimits
+from tarsy.runtime.approvals import RunApprovals
 from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.claims import Claims
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.runs import ParkingLimits, Runs
@@ -133,6 +136,7 @@ def new_worker(
             metrics=metrics,
             tracing=tracing,
             objects=objects,
+            approvals=partial(RunApprovals, ApprovalStore(pool)),
             waiting=WaitingLimits(
                 settings.max_wait_seconds, settings.approval_requests, settings.park_provider_seconds
             ),

@@ -1,25 +1,25 @@
 """Asks people about the tool calls of one attempt, through the rows of `tarsy.store.approvals`.
 
-Decision: whatever cannot be shown to people as it would be sent is refused before they are asked: arguments that are no
-plain JSON object, or too long to be read, and calls for which the agent cites no result of its run. On every attempt the
-digest is computed anew from what would be sent now; another one than people signed means that they approved another
+Decision: what cannot be shown to people as it would be sent is refused before they are asked: arguments that are no
+plain JSON object, or too long to be read, and calls for which the agent cites no result of its run. On every attempt
+the digest is computed anew from what would be sent now; another one than people signed means that they approved another
 call.
 """
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from tarsy.plan.model import ObjectRef, Plan
 from tarsy.record.approval import ApprovalState, GatedCall, canonical
-from tarsy.record.finding import Evidence
+from tarsy.record.ids import named_uuid
 from tarsy.record.messages import Access, Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits
 from tarsy.resources.v1alpha1.tool_approval import MAX_ARGUMENTS, MAX_CLAIM, MAX_QUOTES
 from tarsy.store.approvals import ApprovalRecord, ApprovalRequest, ApprovalStore
+from tarsy.store.claims import ClaimedRun
 
 APPROVAL_SECONDS = 2 * 3600.0
 """Time that people have to decide, unless the run may wait for less."""
@@ -34,32 +34,18 @@ _REFUSED = {
     ApprovalState.CONSUMED: ("ApprovalConsumed", "its approval was used before"),
 }
 
-FindEvidence = Callable[[Collection[str]], Awaitable[Mapping[str, Evidence]]]
-"""Returns those of some ids of calls that are closed tool calls of the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunIdentity:
-    """The attempt that asks."""
-
-    id: UUID
-    attempt: int
-    plan: Plan
-
 
 class RunApprovals:
     """Asks for one attempt (`tarsy.engine.ports.Approvals`).
 
     Args:
         store: the stored approvals.
-        run: the attempt.
-        evidence: finds the calls that an agent cites.
+        run: the attempt, as it was claimed.
     """
 
-    def __init__(self, store: ApprovalStore, run: RunIdentity, evidence: FindEvidence) -> None:
+    def __init__(self, store: ApprovalStore, run: ClaimedRun) -> None:
         self._store = store
         self._run = run
-        self._evidence = evidence
 
     async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
         """Asks about a call, or returns what became of the question asked before."""
@@ -72,7 +58,7 @@ class RunApprovals:
             if await self._store.asked(self._run.id) >= question.requests:
                 why = f"the run has asked for {question.requests} approvals, which is as many as it may"
                 return _refusal(question, "TooManyApprovals", why)
-            cited = await self._cited(question)
+            cited = await self._store.cited(self._run.id, list(dict.fromkeys(_CITED.findall(question.answer))))
             if not cited:
                 why = (
                     "people see a request only with its reasons: state in the answer that asks for the call why it "
@@ -115,11 +101,6 @@ class RunApprovals:
         call = GatedCall(server.uid, server.generation, question.tool, question.definition, arguments)
         return call, server
 
-    async def _cited(self, question: ApprovalQuestion) -> list[str]:
-        cited = list(dict.fromkeys(_CITED.findall(question.answer)))
-        found = await self._evidence(cited)
-        return [ref for ref in cited if ref in found][:MAX_QUOTES]
-
     def _request(
         self, question: ApprovalQuestion, call: GatedCall, server: ObjectRef, cited: list[str]
     ) -> ApprovalRequest:
@@ -134,10 +115,10 @@ class RunApprovals:
             },
             "arguments": canonical(call.arguments),
             "preview": {"kind": "None"},
-            "why": {"claim": question.answer[:MAX_CLAIM], "evidence": cited},
+            "why": {"claim": question.answer[:MAX_CLAIM], "evidence": cited[:MAX_QUOTES]},
         }
         return ApprovalRequest(
-            id=uuid5(question.call, "approval"),
+            id=named_uuid(question.call, "approval"),
             investigation=self._run.id,
             interaction=question.call,
             digest=call.digest,

@@ -88,6 +88,7 @@ class ApprovalStore:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._sql = load("approvals")
+        self._reads = load("run_reads")
 
     async def ask(self, new: ApprovalRequest, attempt: int) -> ApprovalRecord:
         """Asks for a call once, and returns what became of the question.
@@ -134,6 +135,16 @@ class ApprovalStore:
         """Returns how often a run has asked."""
         (row,) = await self._fetch("count approvals", "count", investigation=investigation)
         return int(row["asked"])
+
+    async def cited(self, investigation: UUID, refs: Sequence[str]) -> list[str]:
+        """Returns those ids that are closed tool calls of a run."""
+
+        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            reading = self._reads["evidence"](investigation=investigation, call_ids=sorted(set(refs)))
+            return list(await connection.fetch(*reading))
+
+        found = {row["cited"] for row in await call(self._pool, "read the cited tool calls", run)}
+        return [ref for ref in refs if ref in found]
 
     async def unsettled(self, limit: int = 500) -> list[ApprovalRecord]:
         """Lists approvals that wait, or whose object is not up to date, the oldest first."""
