@@ -45,6 +45,7 @@ from tarsy.observe.metrics import Metrics
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.service_account_tokens import cluster_of
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
 from tarsy.store.evals import Evals
 from tarsy.store.gauges import Gauges
@@ -168,6 +169,7 @@ def _controller(
             Replays(pool),
             evals,
             Revisions(pool),
+            ApprovalStore(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,

@@ -7,6 +7,7 @@ finds accepted investigations in Postgres. A pod with several cores runs several
 import asyncio
 import socket
 from dataclasses import replace
+from functools import partial
 
 from tarsy.app.lifecycle import Shutdown, until_stopped
 from tarsy.app.process import ProcessContext, ServeReports, connected, pass_on
@@ -14,10 +15,12 @@ from tarsy.app.settings.processes import WorkerProcessSettings
 from tarsy.app.worker_shares import Share
 from tarsy.observe.metric_table import PROCESSES
 from tarsy.record.waiting import WaitingLimits
+from tarsy.runtime.approvals import RunApprovals
 from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.claims import Claims
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.runs import ParkingLimits, Runs
@@ -113,6 +116,7 @@ def new_worker(
             metrics=metrics,
             tracing=connections.tracing,
             objects=connections.objects,
+            approvals=partial(RunApprovals, ApprovalStore(pool)),
             waiting=WaitingLimits(
                 settings.max_wait_seconds, settings.approval_requests, settings.park_provider_seconds
             ),

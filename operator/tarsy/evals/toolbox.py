@@ -246,7 +246,7 @@ def _offered(plan: ServerPlan, recorded: ServerRecord) -> Offer:
     that is recorded by name only was offered to no agent, so it has no definition that could be shown.
     """
     listed = [_as_listed(tool) for tool in recorded.tools]
-    found = offer(plan.model_copy(update={"reach": None}), listed, approvals=True)
+    found = offer(plan.model_copy(update={"reach": None}), listed)
     bare = {tool.name for tool in recorded.tools if not tool.defined}
     withheld = dict(found.withheld)
     for name in sorted(bare - withheld.keys()):

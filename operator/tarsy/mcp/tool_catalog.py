@@ -2,8 +2,9 @@
 
 The lists of the MCPServer declare the effect of its tools; annotations of the server count only for tools that are not
 listed, and only with `trustAnnotations`. With `toolPolicy: ReadOnly`, a tool that is not known to be read-only is
-withheld, and where no call can be approved, one whose calls need approval. A digest of name, description, parameters
-and annotations identifies a tool over time, so a server that changes a tool during a run is detected.
+withheld; whether calls of others need the approval of people, the gate of the engine asks. A digest of name,
+description, parameters and annotations identifies a tool over time, so a server that changes a tool during a run is
+detected.
 """
 
 import hashlib
@@ -27,7 +28,6 @@ _DEEPEST = 50
 """Maximum depth at which the keys of a schema are sorted."""
 TOOL_NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
-APPROVAL = "ApprovalRequired"
 CHANGED = "ToolChanged"
 OUT_OF_REACH = "ToolOutOfReach"
 
@@ -50,7 +50,7 @@ class Offer:
     gated: frozenset[str] = frozenset()
 
 
-def offer(plan: ServerPlan, tools: Sequence[types.Tool], *, approvals: bool = False) -> Offer:
+def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
     """Selects the tools of a server for an agent.
 
     Tools with invalid names are dropped, because names become part of prompts.
@@ -58,15 +58,11 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool], *, approvals: bool = Fa
     Args:
         plan: The server, with the tools that the agent may use.
         tools: All tools that the server lists.
-        approvals: Whether calls can be approved, or need no approval as they reach no server; otherwise tools whose
-            calls need it are withheld.
     """
     named = {tool.name: tool for tool in tools if _NAME.fullmatch(tool.name)}
     digests = digests_of(tools)
     access = {name: _access(plan, tool) for name, tool in named.items()}
-    gated = frozenset(name for name in named if _is_gated(plan, name, access[name]))
-    refused = {name: _refusal(plan, named[name], access[name], name in gated and not approvals) for name in named}
-    withheld = {name: why for name in sorted(named) if (why := refused[name]) is not None}
+    withheld = {name: why for name in sorted(named) if (why := _refusal(plan, named[name], access[name])) is not None}
     return Offer(
         definitions=tuple(
             ToolDefinition(
@@ -82,7 +78,7 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool], *, approvals: bool = Fa
         repeatable=frozenset(name for name, tool in named.items() if _repeatable(plan, tool, access[name])),
         digests=digests,
         bindable=frozenset(name for name, tool in named.items() if can_be_held(plan.reach or ReachPlan(), tool)),
-        gated=gated,
+        gated=frozenset(name for name in named if _is_gated(plan, name, access[name])),
     )
 
 
@@ -138,11 +134,6 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
             "namespace in spec.reach.clusterTools there, or lift the restriction for runs of this namespace in "
             "spec.reach.unboundNamespaces"
         )
-    if APPROVAL in reasons and POLICY not in reasons:
-        return (
-            "calls of all tools that this agent may have need approval, and no call can get it here: list the "
-            f"read-only ones in spec.tools.readOnly of {where}, or set toolPolicy: All there and on the Agent"
-        )
     if POLICY not in reasons:
         return f"it offers none of the tools that are allowed for this agent ({len(found.digests)} others)"
     return (
@@ -191,7 +182,7 @@ def _repeatable(plan: ServerPlan, tool: types.Tool, access: Access) -> bool:
     return bool(plan.trust_annotations and tool.annotations and tool.annotations.idempotent_hint)
 
 
-def _refusal(plan: ServerPlan, tool: types.Tool, access: Access, needs_approval: bool) -> Refusal | None:
+def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | None:
     name = tool.name
     if not _is_chosen(plan, name):
         return Refusal(TOOL_NOT_ALLOWED, f"The tool {name!r} of server {plan.name!r} is not allowed for this agent.")
@@ -201,12 +192,6 @@ def _refusal(plan: ServerPlan, tool: types.Tool, access: Access, needs_approval:
             POLICY,
             f"The tool {name!r} of server {plan.name!r} was not called: {known}, and this agent may only read "
             "(toolPolicy: ReadOnly). Say in your answer what you would do with it; do not ask for it again.",
-        )
-    if needs_approval:
-        return Refusal(
-            APPROVAL,
-            f"The tool {name!r} of server {plan.name!r} was not called: each call of it needs the approval of people, "
-            "which this version cannot ask for. Say in your answer what you would do with it; do not ask for it again.",
         )
     if plan.reach is not None and plan.reach.namespace is not None and not can_be_held(plan.reach, tool):
         return Refusal(

@@ -8,7 +8,6 @@ import pytest
 
 from tarsy.mcp.agent_tools import Offers
 from tarsy.mcp.tool_catalog import (
-    APPROVAL,
     CHANGED,
     POLICY,
     TOOL_NOT_ALLOWED,
@@ -106,19 +105,13 @@ def test_selection_allow_deny_and_policy_each_leave_tools_out_and_say_so() -> No
     }
 
 
-def test_what_needs_approval_is_kept_back_where_no_call_can_be_approved() -> None:
+def test_calls_that_change_need_approval_by_policy_and_those_that_destroy_always() -> None:
     tools = [tool("get"), tool("scale"), tool("drop")]
-    approve = plan(policy=ToolPolicy.APPROVE, read_only=("get",), destructive=("drop",))
-    found = offer(approve, tools)
-    assert offered(found) == ["get"] and found.gated == {"scale", "drop"}
-    assert {name: why.reason for name, why in found.withheld.items()} == {"scale": APPROVAL, "drop": APPROVAL}
-    assert offered(offer(approve, tools, approvals=True)) == ["drop", "get", "scale"]
-    stored = offer(plan(destructive=("drop",)), tools)
-    assert offered(stored) == ["get", "scale"] and stored.gated == {"drop"}, "All, as of before the upgrade"
-    reads = offer(plan(policy=READ, read_only=("get",), destructive=("drop",)), tools, approvals=True)
+    found = offer(plan(policy=ToolPolicy.APPROVE, read_only=("get",), destructive=("drop",)), tools)
+    assert offered(found) == ["drop", "get", "scale"] and found.gated == {"scale", "drop"}
+    assert offer(plan(destructive=("drop",)), tools).gated == {"drop"}, "All, as of before the upgrade"
+    reads = offer(plan(policy=READ, read_only=("get",), destructive=("drop",)), tools)
     assert offered(reads) == ["get"] and reads.withheld["drop"].reason == POLICY
-    chosen = plan(policy=ToolPolicy.APPROVE, selected=("scale",))
-    assert "need approval" in (nothing_offered(chosen, offer(chosen, [tool("scale")])) or "")
 
 
 def test_a_tool_whose_name_is_none_is_left_out_of_everything() -> None:

@@ -63,6 +63,9 @@ class ConditionType(StrEnum):
     BUDGET_EXCEEDED = "BudgetExceeded"
     COMPLETE = "Complete"
     PASSED = "Passed"
+    DECIDED = "Decided"
+    EXECUTED = "Executed"
+    APPROVALS_ENFORCED = "ApprovalsEnforced"
 
 
 class NameRef(Model):

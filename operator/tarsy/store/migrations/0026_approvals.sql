@@ -14,6 +14,7 @@ CREATE TABLE tool_approval (
     requested_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     decided_at timestamptz,
+    checked_at timestamptz,
     required integer NOT NULL CHECK (required IN (1, 2)),
     consumed_attempt integer,
     object_uid text,
@@ -29,6 +30,8 @@ COMMENT ON COLUMN tool_approval.targets IS 'objects that the call changes, with 
 COMMENT ON COLUMN tool_approval.before IS 'masked objects before the call, for an undo';
 COMMENT ON COLUMN tool_approval.state IS
     'pending, approved, rejected, expired, withdrawn, stale, or consumed: the call was sent at most once';
+COMMENT ON COLUMN tool_approval.checked_at IS
+    'when the rights of those who approved, the server and the policy were checked; counts for two minutes';
 COMMENT ON COLUMN tool_approval.consumed_attempt IS 'attempt of the run that may send the call';
 COMMENT ON COLUMN tool_approval.object_uid IS 'uid of the ToolApproval; an object with another one decides nothing';
 COMMENT ON COLUMN tool_approval.published IS 'revision that the status of the object tells';

@@ -280,7 +280,7 @@ consumed AS (
     UPDATE tool_approval a SET state = 'consumed', consumed_attempt = :attempt, revision = a.revision + 1
     FROM run
     WHERE a.id = :approval AND a.interaction = :id AND a.investigation = run.id AND a.state = 'approved'
-        AND a.expires_at > clock_timestamp()
+        AND a.expires_at > clock_timestamp() AND a.checked_at > clock_timestamp() - interval '2 minutes'
     RETURNING a.id
 ), given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
