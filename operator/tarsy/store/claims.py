@@ -270,7 +270,8 @@ class Claims:
                 if ids:
                     await connection.execute(*self._sql["served"](ids=ids))
                 claimed = []
-                for row in await connection.fetch(*self._sql["take"](ids=ids, worker=worker)) if ids else []:
+                taken = await connection.fetch(*self._sql["take"](ids=ids, worker=worker)) if ids else []
+                for row in sorted(taken, key=lambda row: ids.index(row["id"])):  # as they were chosen
                     try:
                         claimed.append(_claimed(row))
                     except ValueError:
