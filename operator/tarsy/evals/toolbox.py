@@ -104,6 +104,11 @@ class ReplayToolboxes:
                 live = await stack.enter_async_context(self._options.live.open(servers))
             yield ReplayToolbox(servers, self, live)
 
+    @property
+    def simulates(self) -> bool:
+        """Whether a model may make up the answer to a call that is not recorded."""
+        return self._options.on_miss == "Simulate"
+
     def server(self, name: str) -> ServerRecord | None:
         """Returns what is recorded of a server; None: nothing."""
         return self._cassette.header.servers.get(name)
@@ -218,7 +223,8 @@ class ReplayToolbox:
         if self._live is not None and self._live.access(name) is self.access(name) is Access.READ_ONLY:
             outcome = await self._live.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
             return replace(outcome, content=OF_NOW + outcome.content, replayed=ReplayedFrom(Rung.LIVE))
-        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS))
+        simulates = self._replay.simulates and self.access(name) is Access.READ_ONLY
+        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS), to_simulate=simulates)
 
     def _masked(self, server: str, text: str, notice: str = _WITHHELD) -> MaskingOutcome:
         mask = self._masks.get(server)

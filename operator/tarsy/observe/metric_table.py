@@ -80,6 +80,7 @@ CALL_KIND = Label(
         "executive_summary",
         "finding_repair",
         "summarization",
+        "simulation",
         OTHER,
     ),
 )

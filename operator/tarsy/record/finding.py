@@ -27,7 +27,7 @@ class Confidence(StrEnum):
 class Evidence:
     """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
 
-    `arguments` are those of the call, as they are on record.
+    `arguments` are those of the call, as they are on record. `made_up`: a model wrote the result, in a replay.
     """
 
     interaction: UUID
@@ -36,6 +36,7 @@ class Evidence:
     tool: str
     result: str
     arguments: str = ""
+    made_up: bool = False
 
 
 class Citation(BaseModel):

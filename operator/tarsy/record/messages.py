@@ -73,8 +73,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay."""
+    """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay.
+
+    `to_simulate`: the call is not recorded, and a model may make an answer up.
+    """
 
     content: str
     is_error: bool = False
     replayed: ReplayedFrom | None = None
+    to_simulate: bool = False

@@ -22,6 +22,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
+from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -174,7 +175,15 @@ class RunWriter:
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
         return {
-            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"])
+            row["cited"]: Evidence(
+                row["id"],
+                row["stage"],
+                row["agent"],
+                row["tool"],
+                row["result"],
+                row["arguments"],
+                made_up=row["rung"] == Rung.SIMULATED,
+            )
             for row in found
         }
 

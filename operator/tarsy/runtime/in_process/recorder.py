@@ -20,6 +20,7 @@ from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Access, Role, ToolOutcome
+from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -253,6 +254,7 @@ class MemoryRecorder:
                     tool,
                     row.answered,
                     row.start.call.arguments,
+                    made_up=row.replayed is not None and row.replayed.rung is Rung.SIMULATED,
                 )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
