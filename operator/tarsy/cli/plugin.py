@@ -35,6 +35,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         commands.usage,
         evidence.changes,
         evidence.triage,
+        evidence.verdict,
         commands.cancel,
         commands.conclude,
         commands.completion,

@@ -49,7 +49,13 @@ class Retention:
     async def survey(
         self, seconds: float, namespaces: Sequence[str] = (), *, replays: bool | None = None
     ) -> list[OldRecords]:
-        """Returns the records that `purge` with the same arguments would delete, by namespace."""
+        """Returns the records that `purge` would delete, by namespace.
+
+        Args:
+            seconds: time for which a record is kept after its run ended.
+            namespaces: only these; empty: all.
+            replays: only replays, or none of them; None: both.
+        """
 
         async def look(connection: asyncpg.Connection) -> list[OldRecords]:
             rows = await connection.fetch(
