@@ -104,6 +104,11 @@ class ReplayToolboxes:
                 live = await stack.enter_async_context(self._options.live.open(servers))
             yield ReplayToolbox(servers, self, live)
 
+    @property
+    def simulates(self) -> bool:
+        """Whether a model may make up the answer to a call that is not recorded."""
+        return self._options.on_miss == "Simulate"
+
     def server(self, name: str) -> ServerRecord | None:
         """Returns what is recorded of a server; None: nothing."""
         return self._cassette.header.servers.get(name)
@@ -225,7 +230,8 @@ class ReplayToolbox:
             text = OF_NOW + outcome.content
             marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
             return replace(outcome, content=text, replayed=ReplayedFrom(Rung.LIVE), marks=marks)
-        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS))
+        simulates = self._replay.simulates and self.access(name) is Access.READ_ONLY
+        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS), to_simulate=simulates)
 
     def _masked(self, server: str, text: str, notice: str = _WITHHELD) -> MaskingOutcome:
         mask = self._masks.get(server)

@@ -82,6 +82,7 @@ CALL_KIND = Label(
         "executive_summary",
         "finding_repair",
         "summarization",
+        "simulation",
         OTHER,
     ),
 )

@@ -30,7 +30,8 @@ class Evidence:
     """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
 
     `arguments` are those of the call, as they are on record, and `marks` the integrity classes of the result. `later`
-    is the latest result of the same call in the run, where that is a state and came after this one.
+    is the latest result of the same call in the run, where that is a state and came after this one. `made_up`: a model
+    wrote the result, in a replay.
     """
 
     interaction: UUID
@@ -41,6 +42,7 @@ class Evidence:
     arguments: str = ""
     marks: EvidenceMarks = field(default_factory=EvidenceMarks)
     later: str | None = None
+    made_up: bool = False
 
 
 class Citation(BaseModel):

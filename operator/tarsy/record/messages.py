@@ -76,10 +76,12 @@ class Message:
 class ToolOutcome:
     """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay.
 
-    `marks` are the integrity classes of the content; None: workloads can write all of it.
+    `marks` are the integrity classes of the content; None: workloads can write all of it. `to_simulate`: the call is
+    not recorded, and a model may make an answer up.
     """
 
     content: str
     is_error: bool = False
     replayed: ReplayedFrom | None = None
     marks: EvidenceMarks | None = None
+    to_simulate: bool = False

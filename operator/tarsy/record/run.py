@@ -77,6 +77,7 @@ class ModelCallKind(StrEnum):
     EXECUTIVE_SUMMARY = "executive_summary"
     FINDING_REPAIR = "finding_repair"
     SUMMARIZATION = "summarization"
+    SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from tarsy.record.finding import Evidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Message, Role, ToolCall
-from tarsy.record.replay import ReplayReport
+from tarsy.record.replay import ReplayReport, Rung
 from tarsy.record.run import (
     ALERT_DATA,
     DesiredState,
@@ -54,6 +54,7 @@ def evidence(row: asyncpg.Record) -> Evidence:
         row["result"],
         row["arguments"],
         read_marks(row["integrity"]),
+        made_up=row["rung"] == Rung.SIMULATED,
     )
 
 

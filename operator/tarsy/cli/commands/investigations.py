@@ -160,8 +160,11 @@ def replay(
         ),
     ] = None,
     on_miss: Annotated[
-        Literal["Refuse", "Live"],
-        typer.Option(help="What happens to a call that is not recorded. Live: tools that only read are called."),
+        Literal["Refuse", "Live", "Simulate"],
+        typer.Option(
+            help="What happens to a call that is not recorded, of a tool that only reads. Live: the tool is called. "
+            "Simulate: a model makes an answer up, which supports no claim."
+        ),
     ] = "Refuse",
     output: OutputOption = "text",
 ) -> None:

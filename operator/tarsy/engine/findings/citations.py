@@ -5,6 +5,8 @@ everything else letter by letter. Comment openers are compared as broken as a mo
 stored result is masked for the model too, so a quote of it holds masked, and only so. What is masked in what models say
 and is not in that result (its server's masking is off, or another) is masked on both sides for the comparison.
 
+A result that a model made up in a replay (`onMiss: Simulate`) supports nothing.
+
 Confidence follows the support. Without one claim that is supported and grounded (`grounding`) nothing above Low is
 left; and where a model did cite, but none of its citations holds, what it says about its evidence is made up, so the
 finding is Inconclusive. Above Medium it must rest on something that the control plane said (`integrity`).
@@ -27,6 +29,7 @@ SHORTEST_QUOTE = 8
 """Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
 
 _TOLD_PROBLEMS = 5
+_MADE_UP = "a model made the result of this call up, so it is no evidence"
 _QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
 
 
@@ -122,7 +125,7 @@ def _citation(citation: Citation, found: Evidence | None, result: _Result | None
     quote = citation.quote[:QUOTE_LIMIT]
     if found is None or result is None:
         return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
-    reason = _fault(citation.quote, result)
+    reason = _MADE_UP if found.made_up else _fault(citation.quote, result)
     flat = _flat(citation.quote)
     return Citation(
         call_id=citation.call_id,

@@ -29,6 +29,7 @@ from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
 from tarsy.engine.tool_calls.loop_guard import original
+from tarsy.engine.tool_calls.simulation import simulated
 from tarsy.engine.tool_calls.summarization import LongResult, told_of, too_long
 from tarsy.plan.model import SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
@@ -196,6 +197,8 @@ async def _between_boundaries(
             except CutToConclude:
                 outcome, cut = ToolOutcome(_CUT.substitute(tool=turn.call.name), is_error=True), True
         world.meter.tool_finished(call.id)
+        if outcome.to_simulate and not cut:
+            outcome = await simulated(turn, outcome, toolbox.tools, (conversation, world, context.watch))
     elapsed = round((time.monotonic() - started) * 1000)
     if outcome.is_error or context.too_long(turn, outcome) is None:
         await _record(call, outcome, elapsed, context, interrupted=cut)

@@ -43,7 +43,7 @@ from tarsy.resources.v1alpha1.common import (
 Phase = Literal["Pending", "Queued", "Running", "Concluding", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StagePhase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary"]
-OnMiss = Literal["Refuse", "Live"]
+OnMiss = Literal["Refuse", "Live", "Simulate"]
 Confidence = Literal["High", "Medium", "Low", "Inconclusive"]
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 MAX_STAGES = 20
@@ -102,7 +102,8 @@ class Replay(Model):
     on_miss: OnMiss | None = Field(
         default=None,
         description="Answer to a tool call that is not recorded. Refuse: an error. Live: the tool server is asked, if "
-        "the tool is known to be read-only. Defaults to Refuse.",
+        "the tool is known to be read-only. Simulate: the agent's model makes an answer up, if the tool is known to be "
+        "read-only; no citation of it holds. Defaults to Refuse.",
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
         default=None, description="Number of this sample among several replays of the same record. Not sent to models."

@@ -21,6 +21,7 @@ from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Role, ToolOutcome
+from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -260,6 +261,7 @@ class MemoryRecorder:
                     row.answered,
                     row.start.call.arguments,
                     row.marks or EvidenceMarks(),
+                    made_up=row.replayed is not None and row.replayed.rung is Rung.SIMULATED,
                 )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result

@@ -27,7 +27,7 @@ FROM (
 -- tries the last. Interrupted calls have no result.
 -- name: evidence
 SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
-    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result, c.arguments, c.integrity
+    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result, c.arguments, c.integrity, c.rung
 FROM unnest(:call_ids::text[]) AS cited (id)
 JOIN stage s ON s.investigation = :investigation
 JOIN execution e ON e.stage = s.id
