@@ -159,7 +159,9 @@ function Cell({ cell, label, chosen, onChoose }: { cell: SuiteCell; label: strin
 function Samples({ namespace, suite, run, kase }: { namespace: string; suite: string; run: string; kase: string | null }) {
   const loaded = useGet<EvalRun>(`/namespaces/${namespace}/evalruns/${run}`, { limit: 200, case: kase });
   const place = useRef<HTMLDivElement>(null);
-  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), [run, kase, loaded.value]);
+  useEffect(() => {
+    void place.current?.scrollIntoView({ block: "nearest" }); // newer browsers return a promise, which is no cleanup
+  }, [run, kase, loaded.value]);
   return (
     <div ref={place}>
       <Section title={`${SECTIONS.samples}: ${[kase, run].filter(Boolean).join(", ")}`} side={<button type="button" className="quiet" onClick={() => go(suiteLink(namespace, suite), true)}>{ACTIONS.close}</button>}>
