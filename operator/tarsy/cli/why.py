@@ -15,7 +15,7 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
-from tarsy.cli.render import support_mark
+from tarsy.cli.render import picture_lines, support_mark
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -48,6 +48,7 @@ class Grounds(View):
     before: str | None = Field(description="What stands before the quote in the result.")
     quoted: str | None = Field(description="The quote as it stands there.")
     after: str | None
+    series: str = Field(default="", exclude=True, description="The series that the quote is from, as text to draw.")
 
 
 class Reason(View):
@@ -176,6 +177,7 @@ def _citation(grounds: Grounds) -> RenderableType:
         )
         text.rstrip()
         lines.append(Indented(text, 2))
+    lines += [Indented(line, 2) for line in picture_lines(grounds.series)]
     if not grounds.supported:
         lines.append(Text(f"does not hold: {plain(grounds.reason or 'nobody says why')}", style="bold yellow"))
     return Group(*lines)
@@ -223,7 +225,14 @@ def _grounds(citation: CitationView, call: ToolCallDetails | None) -> Grounds:
         before=place.before if place else None,
         quoted=place.quoted if place else None,
         after=place.after if place else None,
+        series=_quoted_series(plain(call.result), place.quoted) if place and call and call.result else "",
     )
+
+
+def _quoted_series(result: str, quoted: str) -> str:
+    """Returns the parts of a result that are each about one series and contain a quote; empty: there is none."""
+    parts = (f"series {part}" for part in f"\n{result}".split("\nseries ")[1:])
+    return "\n".join(part for part in parts if quoted in part)
 
 
 def _without_finding(run: RunHead) -> str:
