@@ -210,6 +210,11 @@ export const EMPTY = {
   signedIn: "You are signed in.",
 } as const;
 
+export const CHARTS = {
+  onset: "Onset",
+  notDrawn: "Series that are not drawn",
+} as const;
+
 export const PROBLEMS = {
   connectionLost: "Connection lost, reconnecting",
   liveUnavailable: "Live updates are unavailable.",
