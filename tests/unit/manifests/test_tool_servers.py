@@ -56,7 +56,9 @@ def test_agents_get_the_listed_tools_and_none_that_the_server_has_beside(compone
     assert set(obj["spec"]) <= {field.alias or name for name, field in type(server.spec).model_fields.items()}
     ref = ObjectRef(kind="MCPServer", namespace="tarsy-library", name=obj["metadata"]["name"])
     plan = server_plan(server, ref, McpSelection(name=ref.name))
-    tools = [Tool(name=name, input_schema={"type": "object"}) for name in (*FACTS[component]["annotated"], "delete_all")]
+    tools = [
+        Tool(name=name, input_schema={"type": "object"}) for name in (*FACTS[component]["annotated"], "delete_all")
+    ]
     found = offer(plan, tools)
     reading = {name.rpartition(".")[2] for name, access in found.access.items() if access is Access.READ_ONLY}
     assert plan.policy is ToolPolicy.READ_ONLY and reading == set(obj["spec"]["tools"]["readOnly"])
@@ -88,7 +90,9 @@ def test_a_component_takes_credentials_from_a_labelled_secret_that_its_kustomiza
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=named)
-def test_whoever_runs_investigations_reaches_the_server_through_the_policies_of_both_sides(server: dict[str, Any]) -> None:
+def test_whoever_runs_investigations_reaches_the_server_through_the_policies_of_both_sides(
+    server: dict[str, Any],
+) -> None:
     url = urlsplit(server["spec"]["transport"]["http"]["url"])
     name, namespace, _ = (url.hostname or "").split(".")
     (service,) = (obj for obj in installed("Service") if obj["metadata"]["name"] == name)
@@ -108,8 +112,9 @@ def _opens(namespace: str, direction: str, tools: str) -> set[str]:
             for peer in rule.get("to" if direction == "egress" else "from", ()):
                 there = _names(peer.get("podSelector", {}))
                 here = _names(policy["spec"]["podSelector"])
-                if {port["port"] for port in rule["ports"]} & {"mcp", 8080}:
-                    found |= (here if tools in there else set()) if direction == "egress" else (there if tools in here else set())
+                pods, target = (here, there) if direction == "egress" else (there, here)
+                if tools in target and {port["port"] for port in rule["ports"]} & {"mcp", 8080}:
+                    found |= pods
     return found
 
 

@@ -34,7 +34,7 @@ NUMBERS = st.sampled_from(["1", "0x1F", "1e-3", "Inf", "NaN", "-2"])
 
 
 def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    binary = st.sampled_from(["+", "-", "*", "/", "%", "^", "==bool ", ">", "<=", " and ", " or ", " unless ", " atan2 "])
+    binary = st.sampled_from([*"+-*/%^>", "==bool ", "<=", " and ", " or ", " unless ", " atan2 "])
     matching = st.sampled_from(["", "on(job)", "ignoring (a, b)", "on() group_left(x)", "ignoring(a) group_right"])
     return st.one_of(
         st.builds("{} {} {} {}".format, inner, binary, matching, inner),
@@ -49,8 +49,9 @@ def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 QUERIES = st.recursive(SELECTORS | SHARED | NUMBERS, _deeper, max_leaves=6)
-PIECES = NAMES | STRINGS | MATCHERS | DURATIONS | NUMBERS | SPACE | st.sampled_from([*"{}(),@[]=+-#~!|", "or", "offset"])
-SOUP = st.lists(PIECES, max_size=12).map("".join) | st.text(st.sampled_from('up{}()"\'`#\\,=~ \n'), max_size=20)
+MARKS = st.sampled_from([*"{}(),@[]=+-#~!|", "or", "offset"])
+PIECES = NAMES | STRINGS | MATCHERS | DURATIONS | NUMBERS | SPACE | MARKS
+SOUP = st.lists(PIECES, max_size=12).map("".join) | st.text(st.sampled_from("up{}()\"'`#\\,=~ \n"), max_size=20)
 
 
 @given(QUERIES)

@@ -31,6 +31,8 @@ async def plan_alert(ask: CheckedRequest) -> PlanView:
     place: tuple[str, str] | None = None
     try:
         chain = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=library, source=at)
+        if isinstance(chain, NoChain) and chain.default is not None:
+            chain = chain.default
         if isinstance(chain, NoChain):
             return PlanView.without_plan(namespace, body.alert_type, None, chain.message)
         place = chain.metadata.namespace, chain.metadata.name

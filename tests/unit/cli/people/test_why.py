@@ -117,7 +117,7 @@ async def test_a_claim_that_does_not_hold_is_marked_with_the_reason() -> None:
 
 METRICS = """2 series
 series mem{pod="a"}
-  now 3 at 2026-11-22T12:00:00Z | onset 2026-11-22T11:58:00Z (first > 2: 1 -> 3)[2J
+  now 3 at 2026-11-22T12:00:00Z | onset 2026-11-22T11:58:00Z (first > 2: 1 -> 3)\x1b[2J
   shape 2026-11-22T11:56:00Z +60s: 1 1 3 - 3
 series mem{pod="b"}
   now 1 at 2026-11-22T12:00:00Z
