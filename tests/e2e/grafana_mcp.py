@@ -1,7 +1,7 @@
 """The PyPI package `mcp-grafana`: Grafana's own tool server, as a program of this machine.
 
-Its wheel holds one static Go program. It is fetched once and kept in the user's cache, where it appears by one rename, and
-is used only when it is what this file says it is.
+Its wheel holds one static Go program. It is fetched once and kept in the user's cache, where it appears by one rename.
+It is used only when it is what this file says it is.
 """
 
 import hashlib
