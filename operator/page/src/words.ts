@@ -291,6 +291,11 @@ export const EMPTY = {
   noToolCalls: "No tool calls.",
 } as const;
 
+export const CHARTS = {
+  onset: "Onset",
+  notDrawn: "Series that are not drawn",
+} as const;
+
 export const PROBLEMS = {
   connectionLost: "Connection lost, reconnecting",
   liveUnavailable: "Live updates are unavailable.",

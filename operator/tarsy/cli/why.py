@@ -15,7 +15,7 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
-from tarsy.cli.render import integrity_text, support_mark
+from tarsy.cli.render import integrity_text, picture_lines, support_mark
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -51,6 +51,7 @@ class Grounds(View):
     after: str | None
     integrity: Integrity | None = Field(description="Who can write the quoted text: K, A or X; null: not known.")
     replaced: bool = Field(description="Whether the latest result of the same call no longer contains the quote.")
+    series: str = Field(default="", exclude=True, description="The series that the quote is from, as text to draw.")
 
 
 class Reason(View):
@@ -183,6 +184,7 @@ def _citation(grounds: Grounds) -> RenderableType:
         lines.append(Indented(text, 2))
     if told := integrity_text(grounds.integrity, replaced=grounds.replaced):
         lines.append(Text(told, style="dim"))
+    lines += [Indented(line, 2) for line in picture_lines(grounds.series)]
     if not grounds.supported:
         lines.append(Text(f"does not hold: {plain(grounds.reason or 'nobody says why')}", style="bold yellow"))
     return Group(*lines)
@@ -232,7 +234,14 @@ def _grounds(citation: CitationView, call: ToolCallDetails | None) -> Grounds:
         after=place.after if place else None,
         integrity=citation.integrity,
         replaced=citation.replaced,
+        series=_quoted_series(plain(call.result), place.quoted) if place and call and call.result else "",
     )
+
+
+def _quoted_series(result: str, quoted: str) -> str:
+    """Returns the parts of a result that are each about one series and contain a quote; empty: there is none."""
+    parts = (f"series {part}" for part in f"\n{result}".split("\nseries ")[1:])
+    return "\n".join(part for part in parts if quoted in part)
 
 
 def _without_finding(run: RunHead) -> str:
