@@ -1,8 +1,9 @@
 """Reconciles Alerts: each becomes an Investigation.
 
 Watches: Alerts, Investigations, Chains. Decides: whether a chain takes the alert; without one it waits, and is queued
-again when a Chain appears. Writes: the Investigation, the conditions `Accepted`, `Finished` and `Succeeded` (the
-outcome of the Investigation), and the deletion of an alert whose time to live is over.
+again when a Chain appears. When it is five minutes old, the default chain of its namespace takes it. Writes: the
+Investigation, the conditions `Accepted`, `Finished` and `Succeeded` (the outcome of the Investigation), and the
+deletion of an alert whose time to live is over.
 
 The Investigation's name is derived from the alert, so that creating it twice creates one. Its author is the alert's,
 whose rights are checked at acceptance. An alert whose Investigation was deleted is finished and does not run again. So
@@ -11,12 +12,13 @@ folded into that one (`tarsy.controllers.incidents.keys`).
 """
 
 import hashlib
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from tarsy.controllers.incidents.keys import folded_status, leader_again, leader_of
 from tarsy.controllers.machinery.cache import Cache
-from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.context import ControllerSettings, ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.authorization import UNKNOWN_AUTHOR
@@ -26,7 +28,7 @@ from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import API_VERSION, Condition, condition, set_condition
 from tarsy.resources.parse import parse_as
-from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
+from tarsy.resources.v1alpha1 import Alert, AlertStatus, Chain, Investigation
 from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
 
@@ -55,15 +57,20 @@ async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
         investigation = cache.get(Investigation, meta.namespace, name)
         if investigation is None:
             unknown = UNKNOWN_AUTHOR if context.settings.require_author and alert.spec.author is None else None
-            refusal = unknown or _refusal(alert, cache, context.settings.library_namespace)
+            selected = _selected(alert, cache, context.settings.library_namespace)
+            refusal = unknown or selected.refusal
+            wait = None
+            if refusal == selected.refusal and selected.default is not None:
+                wait = _until_default(alert, now, context.settings.default_chain_seconds)
+                refusal = None if wait is None else _waits_for_default(selected, alert, context.settings)
             if refusal:
                 await write_status(client, cache, alert, _status(alert, None, refusal, now))
-                return None
+                return wait
             if alert.spec.incident_key is not None and intake is not None:
                 leader = await leader_of(alert, alert.spec.incident_key, cache, client, intake)
                 if leader is not None:
                     return await _fold(alert, leader, cache, client, now)
-            investigation = await _create(alert, name, cache, client)
+            investigation = await _create(alert, name, selected.default, cache, client)
         if not _is_of(investigation, alert):
             text = f"{investigation} belongs to another alert; delete it, or create the alert under another name"
             await write_status(client, cache, alert, _status(alert, None, ("NameTaken", text), now))
@@ -105,8 +112,15 @@ def investigation_name(alert: Alert) -> str:
     return f"{alert.metadata.name[: _NAME_LIMIT - 9].rstrip('-.')}-{digest}"
 
 
-def _refusal(alert: Alert, cache: Cache, library_namespace: str) -> tuple[str, str] | None:
-    """Explains why no chain takes the alert, as reason and message."""
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """Why no chain takes an alert, as reason and message; and the default chain of its namespace in that case."""
+
+    refusal: tuple[str, str] | None = None
+    default: Chain | None = None
+
+
+def _selected(alert: Alert, cache: Cache, library_namespace: str) -> _Selected:
     try:
         chain = select(
             namespace=alert.metadata.namespace,
@@ -116,11 +130,34 @@ def _refusal(alert: Alert, cache: Cache, library_namespace: str) -> tuple[str, s
             source=FieldPath.of(alert),
         )
     except PlanInvalid as error:
-        return "ChainRefused", "; ".join(f"{e.field}: {e.message}" for e in error.errors)
-    return ("NoChain", chain.message) if isinstance(chain, NoChain) else None
+        return _Selected(("ChainRefused", "; ".join(f"{e.field}: {e.message}" for e in error.errors)))
+    return _Selected(("NoChain", chain.message), chain.default) if isinstance(chain, NoChain) else _Selected()
 
 
-async def _create(alert: Alert, name: str, cache: Cache, client: KubeClient) -> Investigation:
+def _until_default(alert: Alert, now: datetime, seconds: float) -> float | None:
+    """Returns the seconds until the default chain takes an alert; None: it does now."""
+    created = alert.metadata.creation_timestamp
+    left = 0.0 if created is None else seconds - (now - created).total_seconds()
+    return left if left > 0 else None
+
+
+def _waits_for_default(selected: _Selected, alert: Alert, settings: ControllerSettings) -> tuple[str, str]:
+    reason, message = selected.refusal or ("NoChain", "")
+    chain, minutes = selected.default, settings.default_chain_seconds / 60
+    name = "" if chain is None else chain.metadata.name
+    return reason, f"{message}; otherwise the default chain {name} takes it {minutes:g} minutes after its creation"
+
+
+async def _create(alert: Alert, name: str, default: Chain | None, cache: Cache, client: KubeClient) -> Investigation:
+    """Creates the Investigation of an alert, or returns the one that is there.
+
+    Args:
+        alert: the alert.
+        name: of the Investigation.
+        default: the default chain, where it takes the alert.
+        cache: gets the object.
+        client: the Kubernetes API.
+    """
     meta = alert.metadata
     body: dict[str, Any] = {
         "apiVersion": API_VERSION,
@@ -131,6 +168,8 @@ async def _create(alert: Alert, name: str, cache: Cache, client: KubeClient) -> 
             "ttlSecondsAfterFinished": alert.spec.ttl_seconds_after_finished,
         },
     }
+    if default is not None:
+        body["spec"]["chainRef"] = {"name": default.metadata.name}
     if alert.spec.author is not None:
         body["spec"]["author"] = alert.spec.author.to_dict()
     if alert.spec.budget is not None:

@@ -1,13 +1,13 @@
 """Two tiers: every test that needs a Kubernetes API runs on the embedded one, on a real one, or on both (`--api`).
 
 A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
-server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and skipped on
+server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and left out on
 an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
 extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is but
-a few files; `--quick` skips it. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
+a few files; `--quick` leaves it out. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
 `SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows it on the embedded one only,
 `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API what ran and what was
-skipped and why, so that a green run never hides what it did not check.
+skipped or left out and why, so that a green run never hides what it did not check.
 """
 
 import functools
@@ -23,6 +23,7 @@ from xdist.remote import Producer
 import cost
 import distribution
 import goldens
+import left_out
 import second_chance
 import shown_once
 from e2e.kubernetes_mcp import NotToBeHad, program
@@ -73,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="Kubernetes API of the tests that need one; with `real` or `newer`, all other tests are left out.",
     )
-    parser.addoption("--quick", action="store_true", help="Skip the tests that are heavy.")
+    parser.addoption("--quick", action="store_true", help="Leave out the tests that are heavy.")
     goldens.add_option(parser)
     second_chance.add_option(parser)
     cost.add_option(parser)
@@ -87,10 +88,11 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quick" if config.getoption("--quick") else "shared machine")
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
-    config.addinivalue_line("markers", "heavy(reason): takes long; --quick skips it")
+    config.addinivalue_line("markers", "heavy(reason): takes long; --quick leaves it out")
     config.addinivalue_line("markers", f"sweep(reason): has many cases that are alike; --quick runs one in {SAMPLE}")
     second_chance.configure(config)
     cost.configure(config)
+    left_out.configure(config)
     distribution.configure(config)
     kinds = KINDS[config.getoption("--api")]
     try:
@@ -115,24 +117,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("api_kind", kinds, indirect=True, scope="session")
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Leaves out and skips what the chosen APIs cannot show; puts the longest first when all others had their say."""
+    """Leaves out what the chosen APIs and `--quick` do not show, before others sort it; puts the longest first when all
+    others had their say."""
     choice, quick = config.getoption("--api"), config.getoption("--quick")
     tier = set(KINDS[choice]) | ({NONE} if "embedded" in KINDS[choice] else set())
     version, patient = _real_version(), config.pluginmanager.hasplugin("timeout")
     cases: Counter[str] = Counter()
+    chosen, others = [], []
     for item in items:
         kind, marks = _kind(item), _marks(item)
-        item.user_properties.append(("api", kind))
-        if patient and "timeout" not in marks and (seconds := PATIENCE.get(_folders(item)[1])):
-            item.add_marker(pytest.mark.timeout(seconds))
-        if reason := _why_not(item, kind, marks, version, choice) or (_why_later(item, marks, cases) if quick else ""):
-            item.add_marker(pytest.mark.skip(reason=reason))
+        if not _is_of(kind, marks, tier):
+            others.append(item)
+            continue
+        reason = _why_not(item, kind, marks, version, choice)
+        if reason := reason or (_why_later(item, marks, cases) if quick else ""):
+            left_out.count(config, kind, reason)
+        else:
+            chosen.append(item)
+            item.user_properties.append(("api", kind))
+            if patient and "timeout" not in marks and (seconds := PATIENCE.get(_folders(item)[1])):
+                item.add_marker(pytest.mark.timeout(seconds))
+    items[:] = chosen
+    if others:
+        config.hook.pytest_deselected(items=others)
     yield
-    if left_out := [item for item in items if not _is_of(item, tier)]:
-        config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted((item for item in items if _is_of(item, tier)), key=_order)
+    items.sort(key=_order)
 
 
 def pytest_collection_finish() -> None:
@@ -152,9 +163,8 @@ def _kind(item: pytest.Item) -> str:
     return "embedded" if _folders(item)[:3] == ("tests", "integration", "kubeapi") else NONE
 
 
-def _is_of(item: pytest.Item, tier: set[str]) -> bool:
-    kind = _kind(item)
-    return kind in tier and (kind != "newer" or item.get_closest_marker("newer_api") is not None)
+def _is_of(kind: str, marks: dict[str, pytest.Mark], tier: set[str]) -> bool:
+    return kind in tier and (kind != "newer" or "newer_api" in marks)
 
 
 def _folders(item: pytest.Item) -> tuple[str, ...]:
@@ -202,7 +212,7 @@ def _why_not(
 
 
 def _why_later(item: pytest.Item, marks: dict[str, pytest.Mark], cases: Counter[str]) -> str:
-    """Returns why `--quick` skips a test, else nothing; counts the cases of each sweep in `cases`."""
+    """Returns why `--quick` leaves a test out, else nothing; counts the cases of each sweep in `cases`."""
     if sweep := marks.get("sweep"):
         test = item.nodeid.partition("[")[0]
         cases[test] += 1
@@ -236,6 +246,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for report in terminalreporter.stats.get("skipped", ()):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         skipped[_of(report)][reason.removeprefix("Skipped: ")] += 1
+    for kind, reason, times in left_out.counted(config):
+        skipped[kind][reason] += times
     version = _real_version() if "real" in KINDS[config.getoption("--api")] else None
     names = {
         "embedded": "embedded API",

@@ -12,8 +12,9 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 APIS = ("real", "embedded")
-SHARED = ("tests/integration/admission/", "tests/integration/manifests/")
-"""Folders whose tests share a server of their own: they stay with one worker, so that it is started once."""
+SHARED = ("tests/integration/admission/", "tests/integration/llm/", "tests/integration/manifests/")
+"""Folders whose tests share what takes seconds, a server or the SDKs of models: they stay with one worker, so that it
+is started or imported once."""
 
 
 class ByFileAndApi(LoadScopeScheduling):

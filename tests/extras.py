@@ -19,7 +19,9 @@ class AtFirstUse:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        """Returns what the module has under this name."""
+        """Returns what the module has under this name; names with underscores are what pytest asks of all objects."""
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
         return getattr(import_module(self._name), attribute)
 
 

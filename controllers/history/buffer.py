@@ -72,7 +72,14 @@ class ChangeBuffer:
         return self._count
 
     def put(self, place: Place, action: str, document: bytes, seen_at: datetime) -> None:
-        """Adds a change, and drops the least valuable ones if there are too many."""
+        """Adds a change, and drops the least valuable ones if there are too many.
+
+        Args:
+            place: kind and namespace.
+            action: ADDED, MODIFIED or DELETED.
+            document: the object as JSON.
+            seen_at: when the event came.
+        """
         self._number += 1
         self._lanes[place.lane].append(PendingChange(place, self._number, place.listings, action, document, seen_at))
         self._count += 1

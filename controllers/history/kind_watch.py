@@ -61,7 +61,7 @@ class WatchListener(Protocol):
         """Takes note that the listing was complete."""
 
     def changed(self, place: Place, action: str, document: bytes) -> None:
-        """Takes an event of the watch as JSON."""
+        """Takes an event of the watch: its `action` (ADDED, MODIFIED, DELETED) and its object as JSON."""
 
     def opened(self, place: Place) -> None:
         """Takes note that the watch was opened; it may still turn out to be too old (410)."""
@@ -70,7 +70,7 @@ class WatchListener(Protocol):
         """Takes note that all changes until now have come."""
 
     async def lost(self, place: Place, state: WatchState, told: str) -> None:
-        """Takes note that the kind is not watched."""
+        """Takes note that the kind is not watched: in which `state`, and why, as `told` by the API."""
 
 
 class _Expired(Exception):

@@ -139,7 +139,13 @@ def decided(heads: Mapping[str, ObjectHead], observations: Sequence[Observation]
 
 
 def learn(place: Place, batch: Batch, observations: Sequence[Observation]) -> None:
-    """Notes the recorded states of a round in what is known of its kind."""
+    """Notes the recorded states of a round in what is known of its kind.
+
+    Args:
+        place: the kind in a namespace.
+        batch: of changes, with the versions of their objects.
+        observations: what was recorded of the batch.
+    """
     for one in observations:
         if one.form is None:
             place.known.pop(one.object.uid, None)

@@ -114,7 +114,7 @@ class Recording:
         await self._note([(place, now, WatchState.WATCHING)])
 
     def changed(self, place: Place, action: str, document: bytes) -> None:
-        """Takes an event of a watch."""
+        """Takes an event of a watch: its `action` and its object as JSON."""
         self._buffer.put(place, action, document, _now())
 
     def opened(self, place: Place) -> None:
@@ -126,7 +126,7 @@ class Recording:
         place.heard_at = _now()
 
     async def lost(self, place: Place, state: WatchState, told: str) -> None:
-        """Notes that a kind is not watched; it is logged once."""
+        """Notes the `state` of a kind that is not watched; why, as `told` by the API, is logged once."""
         if place.state is not state or place.since is None:
             level = logging.INFO if state is WatchState.NOT_SERVED else logging.WARNING
             if place.state is not state:

@@ -84,6 +84,10 @@ class ReadinessChecks:
     """Checks the health and the tools of MCPServers."""
 
 
+DEFAULT_CHAIN_SECONDS = 300.0
+"""So that a Chain that is applied with its Alert, or shortly after, comes first."""
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
     """Configures all reconciles."""
@@ -100,6 +104,9 @@ class ControllerSettings:
 
     require_author: bool = False
     """Whether an object without a stamped author is refused."""
+
+    default_chain_seconds: float = DEFAULT_CHAIN_SECONDS
+    """Age in seconds from which the default chain takes an Alert that no chain claims."""
 
     relist_seconds: float = RELIST_SECONDS
     """Seconds between two relists, which find events that the watch missed."""

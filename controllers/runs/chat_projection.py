@@ -35,7 +35,7 @@ def project_answer(record: InvestigationRecord, message: ChatMessage, now: datet
         queued_at=record.accepted_at,
         started_at=record.started_at,
         finished_at=record.finished_at,
-        record=RecordRef(id=str(record.id)),
+        record=RecordRef(id=str(record.id), seal=record.seal),
         record_revision=record.revision,
     )
 

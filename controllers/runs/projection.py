@@ -87,7 +87,7 @@ def project(
         started_at=record.started_at,
         finished_at=record.finished_at,
         duration=_duration(record),
-        record=RecordRef(id=str(record.id)),
+        record=RecordRef(id=str(record.id), seal=record.seal),
         record_revision=record.revision,
     )
 

@@ -263,6 +263,8 @@ def _can_wait(record: InvestigationRecord, old: _Told, new: _Told) -> bool:
         new: the status that it is to have.
     """
     same: dict[str, object] = {"usage": old.usage, "record_revision": old.record_revision}
+    if old.record is not None:
+        same["record"] = old.record
     running = [stage.kind for stage in record.stages if stage.state is State.RUNNING]
     if isinstance(old, InvestigationStatus) and running in ([], [StageKind.EXECUTIVE_SUMMARY]):
         same |= {"progress": old.progress, "current_stage": old.current_stage, "stages": old.stages}

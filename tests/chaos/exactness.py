@@ -8,6 +8,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from e2e.tenant import Tenant
+from tarsy.store.sealed_record import SealedRecord
 
 
 def turns(tenant: Tenant) -> Counter[tuple[str, int]]:
@@ -47,6 +48,8 @@ async def assert_record_is_whole(tenant: Tenant, identity: UUID, *, agents: Coll
     """One row a step, no open step, no doubled event, and every conversation (of `agents`: all) as it was sent."""
     rows = await tenant.model_calls(identity)
     assert {row["state"] for row in rows} <= {"completed", "interrupted"}
+    for report in await SealedRecord(tenant.pool).check(identity):
+        assert report.flaws == [], "the record is not as it was sealed"
     record = await tenant.record(identity)
     assert record.interrupted_model_calls == sum(row["state"] == "interrupted" for row in rows)
     assert record.model_calls == sum(row["state"] == "completed" for row in rows)

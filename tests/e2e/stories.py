@@ -30,6 +30,6 @@ STORIES = (
 
 
 def why_heavy(nodeid: str) -> str | None:
-    """Returns why `--quick` skips a test; None: it runs it."""
+    """Returns why `--quick` leaves a test out; None: it runs it."""
     below = nodeid.removeprefix("tests/e2e/")
     return None if below.startswith(STORIES) else "another case of a story that make test shows once"

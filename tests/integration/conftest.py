@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from apis import START_SECONDS, ApiKind, Apis, LocalApi
-from integration.databases import SETTINGS, create_database, data_folder, drop_database, make_template
+from integration.databases import SETTINGS, Databases, data_folder, hash_once, make_template
 from tarsy.kube.client import KubeClient
 from tarsy.store.database import open_pool
 from tarsy_dev.postgres import LocalPostgres
@@ -44,8 +44,16 @@ def postgres() -> Iterator[LocalPostgres]:
         data_folder() as folder,
         LocalPostgres(folder, fsync=False, settings=SETTINGS, start_timeout=START_SECONDS) as server,
     ):
+        if server.pid is not None:  # it is ours
+            asyncio.run(hash_once(server.dsn))
         asyncio.run(make_template(server.dsn))
         yield server
+
+
+@pytest.fixture(scope="session")
+def databases(postgres: LocalPostgres) -> Databases:
+    """The databases of this process."""
+    return Databases(postgres.dsn)
 
 
 @pytest.fixture
@@ -64,11 +72,11 @@ async def namespace(kube: KubeClient) -> str:
 
 
 @pytest.fixture
-async def database_url(postgres: LocalPostgres) -> AsyncIterator[str]:
+async def database_url(databases: Databases) -> AsyncIterator[str]:
     """A database of the test's own."""
-    url = await create_database(postgres.dsn)
+    url = await databases.take()
     yield url
-    await drop_database(postgres.dsn, url)
+    await databases.give_back(url)
 
 
 @pytest.fixture

@@ -32,6 +32,9 @@ OUTCOMES = """
 
     @pytest.mark.xfail
     def test_is_known(): assert False
+
+    @pytest.mark.heavy("many times")
+    def test_is_left_out(): pass
 """
 TOGETHER = """
     import pytest
@@ -56,9 +59,10 @@ def checkout(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
 
 def test_every_outcome_of_a_worker_is_told(checkout: pytest.Pytester) -> None:
     checkout.makepyfile(**{"tests/unit/test_it": OUTCOMES, "tests/unit/test_other": TOGETHER})
-    result = checkout.runpytest_subprocess("-n", "2", "--no-loadscope-reorder")
+    result = checkout.runpytest_subprocess("-n", "2", "--no-loadscope-reorder", "--quick")
     result.assert_outcomes(passed=8, failed=1, errors=2, skipped=1, xfailed=1)
-    result.stdout.fnmatch_lines_random(["*is wrong*", "*no server*", "*left some*", "*1 not here"])
+    left_out = "*1 heavy (many times): make test-all runs it"
+    result.stdout.fnmatch_lines_random(["*is wrong*", "*no server*", "*left some*", "*1 not here", left_out])
 
 
 @pytest.mark.heavy("workers of its own; brief reports are beside it")

@@ -19,11 +19,14 @@ from tarsy.evidence.rules.signal import Certainty
 from tarsy.evidence.snapshot import Gap, ObjectKey
 from tarsy.evidence.target import UnknownTarget, find_target
 from tarsy.evidence.topology import Topology
-from tarsy.http.views.evidence import ChangesView, ChangeView, TriageView
+from tarsy.evidence.verdict import TargetHealth
+from tarsy.http.views.evidence import ChangesView, ChangeView, TriageView, VerdictView
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.lists import with_token
 from tarsy.masking import default_masker
 
+VERDICT_STATUS = {TargetHealth.HEALTHY: 0, TargetHealth.FAULTY: 3, TargetHealth.INCONCLUSIVE: 4}
+"""Exit status by verdict; 1 and 2 are errors of the command itself."""
 _SUMMARY = 160
 _STYLES: dict[str, str] = {Certainty.CERTAIN: "bold red", Certainty.LIKELY: "yellow"}
 _NO_SCORE: dict[str, str] = {Order.CONSEQUENCE: "after", Order.UNORDERED: "?"}
@@ -88,6 +91,29 @@ async def show_triage(client: KubeClient, namespace: str, target: str | None, ou
         console.print(f"No rule finds a fault in {view.target or f'namespace {namespace}'}.")
     _print_rest(view.left_out, "signals", topology.gaps)
     return 0
+
+
+async def show_verdict(client: KubeClient, namespace: str, target: str, output: Output) -> int:
+    """Prints whether rules find a fault in an object; returns the exit status: 0 Healthy, 3 Faulty, 4 Inconclusive.
+
+    Args:
+        client: the Kubernetes API, as the user.
+        namespace: the namespace to read.
+        target: the object, as `deploy/checkout`.
+        output: for people, or the format for programs.
+
+    Raises:
+        ApiUseError: the API cannot be used, or there is no such object.
+    """
+    topology, key = await _read(client, namespace, target)
+    if key is None:
+        raise TypeError("a verdict is about a target")
+    view = VerdictView.of(key, find_faults(topology, key), topology.gaps, default_masker().mask)
+    if for_programs(output):
+        write_output(view, output)
+    else:
+        printer().print(f"{view.target}: {view.verdict}: {view.reason}", markup=False, soft_wrap=True)
+    return VERDICT_STATUS[view.verdict]
 
 
 async def _read(client: KubeClient, namespace: str, target: str | None) -> tuple[Topology, ObjectKey | None]:

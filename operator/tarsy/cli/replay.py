@@ -44,7 +44,13 @@ async def start_replay(
 
 
 def replay_fields(chain: str | None, provider: str | None, on_miss: OnMiss) -> dict[str, Any]:
-    """Returns the fields of `spec.replay` that options set; see `start_replay`."""
+    """Returns the fields of `spec.replay` that options set.
+
+    Args:
+        chain: name of the Chain to replay with; None: the recorded plan's.
+        provider: name of the LLMProvider; None: the recorded one.
+        on_miss: what happens to a call without a recorded result.
+    """
     named = {"chainRef": chain, "llmProviderRef": provider}
     overrides = {field: {"name": name} for field, name in named.items() if name is not None}
     return {"onMiss": on_miss, **({"overrides": overrides} if overrides else {})}

@@ -81,7 +81,7 @@ class Snapshot:
         object.__setattr__(self, "_by_name", names)
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Returns an object; None if it was not read."""
+        """Returns an object by kind, `namespace` (empty: cluster-scoped) and name; None if it was not read."""
         return self._by_key.get(ObjectKey(kind, namespace, name))
 
     def at(self, key: ObjectKey) -> Object:

@@ -20,6 +20,7 @@ from aiohttp.typedefs import Handler, Middleware
 from tarsy.http.authentication.frontends import ApiFrontend
 from tarsy.http.authentication.identity import NOBODY, Caller
 from tarsy.http.bodies import UNSIGNED_BODIES, UNSIGNED_EACH, BodyRoom
+from tarsy.http.calling import authorize
 from tarsy.http.errors import HttpError, MethodNotAllowed, NotFound, TimedOut, UnsupportedMediaType
 from tarsy.http.failures import as_http_error
 from tarsy.http.reading import read_body, read_path, read_query
@@ -112,10 +113,7 @@ async def _checked(
         mark_signed_in(request)
     path = read_path(request.match_info)
     query = read_query(route.query, request.query)
-    if route.permission is not None:
-        name = path.get("name", "") if _is_about_the_name(route) else ""
-        for namespace in _namespaces(path, query):
-            await services.access.demand(caller, route.permission, namespace, name)
+    await authorize(route, caller, path, query, services)
     namespace, body = path.get("namespace", ""), None
     if route.body is not None:
         room, limit = (rooms[1], PUBLIC_BODY_BYTES) if route.public else (rooms[0], route.body_bytes)
@@ -133,20 +131,6 @@ async def _checked(
         frontend.stream_seconds,
         partial(frontend.caller, request),
     )
-
-
-def _namespaces(path: dict[str, str], query: object) -> tuple[str, ...]:
-    """Returns the namespaces in which the permission is required; "" is cluster-wide."""
-    if "namespace" in path:
-        return (path["namespace"],)
-    asked = getattr(query, "namespace", None) or ()
-    return ((asked,) if isinstance(asked, str) else tuple(asked)) or ("",)
-
-
-def _is_about_the_name(route: Route) -> bool:
-    """Returns whether `{name}` names the resource of the permission, so that `resourceNames` of a role apply."""
-    before = route.path.partition("/{name}")[0].rpartition("/")[2]
-    return "{name}" in route.path and route.permission is not None and route.permission.resource == before
 
 
 def _outermost(frontend: ApiFrontend, metrics: Metrics) -> Middleware:

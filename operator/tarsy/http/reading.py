@@ -108,6 +108,22 @@ def _parsed(model: type[BaseModel], content: bytes) -> BaseModel:
         raise BadRequest(f"body: {_said(error)}") from None
 
 
+def read_value(model: type[BaseModel], value: Mapping[str, Any]) -> BaseModel:
+    """Validates a body that was parsed already.
+
+    Args:
+        model: model of the route.
+        value: the body, by the names of the API.
+
+    Raises:
+        BadRequest: the body does not fit the model.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise BadRequest(f"body: {_said(error)}") from None
+
+
 def _said(error: ValidationError) -> str:
     """Formats validation errors by field, without the values."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)

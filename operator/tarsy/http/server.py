@@ -35,6 +35,7 @@ from tarsy.http.authentication.web_ui_proxy import (
     trust_proxy,
 )
 from tarsy.http.health import add_health
+from tarsy.http.mcp_endpoint.endpoint import add_mcp_endpoint
 from tarsy.http.route import Route
 from tarsy.http.services import Services
 from tarsy.http.web_ui import add_page, read_page
@@ -140,6 +141,7 @@ class HttpServer:
         self.direct = app = build_application(self._routes, frontend, self._services, self._metrics)
         add_health(app, self._services.pool, self._takes_requests)
         add_page(app, await asyncio.to_thread(read_page))
+        add_mcp_endpoint(app, frontend, self._services)
         if self._beside is not None:
             self._beside(app, frontend)
         own, context = None, None

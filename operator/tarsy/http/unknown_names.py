@@ -50,7 +50,7 @@ async def unknown_references(ask: CheckedRequest, content: AlertContent) -> list
 
 async def _found(ask: CheckedRequest, content: AlertContent) -> list[PlanError]:
     namespace, library = ask.namespace, ask.services.library_namespace
-    catalog, at = await _catalog(ask), FieldPath(Alert.KIND, namespace, "")
+    catalog, at = await planning_catalog(ask), FieldPath(Alert.KIND, namespace, "")
     try:
         chain = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=library, source=at)
     except PlanInvalid:
@@ -58,7 +58,7 @@ async def _found(ask: CheckedRequest, content: AlertContent) -> list[PlanError]:
     look = Lookup(catalog)
     if isinstance(chain, NoChain):
         servers(content.mcp_servers or (), at / "mcpServers", search_path(namespace, library), namespace, look)
-    elif await _may_use(ask, chain):
+    elif await may_use(ask, chain):
         with contextlib.suppress(PlanInvalid):  # `look` collects all errors
             explain_plan(
                 namespace=namespace,
@@ -73,7 +73,7 @@ async def _found(ask: CheckedRequest, content: AlertContent) -> list[PlanError]:
         (at / "mcpServers")[index] / "tools"
         for index, one in enumerate(content.mcp_servers or ())
         for server in [_first(catalog, search_path(namespace, library), one.name)]
-        if server is not None and not await _may_use(ask, server)
+        if server is not None and not await may_use(ask, server)
     ]
     paths = {field.path for field in hidden}
     return [error for error in look.errors if error.kind == Alert.KIND and error.field not in paths]
@@ -83,12 +83,13 @@ def _first(catalog: ResourceCatalog, places: tuple[str, ...], name: str) -> MCPS
     return next((found for place in places if (found := catalog.get(MCPServer, place, name)) is not None), None)
 
 
-async def _may_use(ask: CheckedRequest, obj: Chain | MCPServer) -> bool:
+async def may_use(ask: CheckedRequest, obj: Chain | MCPServer) -> bool:
+    """Returns whether the caller may use a chain or a server."""
     meta, permission = obj.metadata, Permission("use", obj.PLURAL, group=PRODUCT_GROUP)
     return await ask.services.access.allowed(ask.caller, permission, meta.namespace, meta.name)
 
 
-async def _catalog(ask: CheckedRequest) -> ResourceCatalog:
+async def planning_catalog(ask: CheckedRequest) -> ResourceCatalog:
     """Reads all objects that runs of the namespace are planned from."""
     places = search_path(ask.namespace, ask.services.library_namespace)
     found = [one for kind in _PLANNED_FROM for one in await valid_objects(ask, kind, places)]

@@ -16,11 +16,10 @@ from typing import Any, Self
 
 import aiohttp
 import orjson
-import yaml
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from tarsy.kube.configuration_errors import text_without_content
+from tarsy.kube.configuration import NoConfiguration, load_configuration, without_credentials
 from tarsy.kube.kinds import path
 from tarsy.kube.response_room import ResponseRoom
 
@@ -33,18 +32,6 @@ MAX_PAUSE_SECONDS = 5.0
 """Upper limit of one such pause, whatever Retry-After says."""
 
 PAGE_SIZE = 500
-_PLACE = (
-    "host",
-    "ssl_ca_cert",
-    "ca_cert_data",
-    "verify_ssl",
-    "disable_strict_ssl_verification",
-    "assert_hostname",
-    "tls_server_name",
-    "proxy",
-    "proxy_headers",
-)
-"""What a configuration says of where the API is, and nothing of who asks."""
 
 
 class ApiError(Exception):
@@ -96,23 +83,10 @@ class KubeClient:
         Raises:
             ApiError: no configuration could be loaded; the message says where was looked.
         """
-        configuration = Configuration()
         try:
-            if kubeconfig is None and context is None:
-                with contextlib.suppress(kube_config.ConfigException):
-                    kube_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-                    return cls(configuration)
-            loader = await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=str(kubeconfig) if kubeconfig else None,
-                context=context,
-                client_configuration=configuration,
-                persist_config=False,
-            )
-        except (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError) as error:
-            where = kubeconfig or "the pod's ServiceAccount and the default kubeconfig"
-            said = text_without_content(error)
-            raise ApiError(0, "NoConfiguration", f"no usable cluster configuration in {where}: {said}") from None
-        return cls(configuration, loader)
+            return cls(*await load_configuration(kubeconfig, context))
+        except NoConfiguration as error:
+            raise ApiError(0, "NoConfiguration", str(error)) from None
 
     async def __aenter__(self) -> Self:
         # The generated client knows how to make the TLS context of a configuration; it is asked for that only.
@@ -145,11 +119,7 @@ class KubeClient:
 
         A client certificate wins over a bearer token, so a client that has one cannot act as somebody else.
         """
-        known, nobody = self._configuration, Configuration()
-        for field in _PLACE:
-            setattr(nobody, field, getattr(known, field))
-        nobody.api_key = {}
-        return KubeClient(nobody)
+        return KubeClient(without_credentials(self._configuration))
 
     def apart(self, connections: int) -> "KubeClient":
         """Makes a client of the same identity with so many connections of its own, for streams; enter it."""

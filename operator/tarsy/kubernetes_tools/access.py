@@ -24,7 +24,7 @@ class AccessError(Exception):
 class ClusterAccess:
     """URL, CA and credentials of the API. `client` is certificate and key, both PEM."""
 
-    server: str
+    url: str
     authority: str | None = None
     insecure: bool = False
     token: str | None = None
@@ -55,7 +55,7 @@ class ClusterAccess:
                     key.write_text(self.client[1], encoding="ascii")
                     context.load_cert_chain(certificate, key)
         except (ssl.SSLError, ValueError) as error:
-            raise AccessError(f"the certificates for {self.server} cannot be used: {error}") from error
+            raise AccessError(f"the certificates for {self.url} cannot be used: {error}") from error
         return context
 
 
@@ -96,7 +96,7 @@ def from_kubeconfig(path: Path) -> ClusterAccess:
         authority = _data(cluster, "certificate-authority", path)
         pair = (_data(user, "client-certificate", path), _data(user, "client-key", path))
         return ClusterAccess(
-            server=str(cluster["server"]).rstrip("/"),
+            url=str(cluster["server"]).rstrip("/"),
             authority=authority,
             insecure=bool(cluster.get("insecure-skip-tls-verify")),
             token=user.get("token"),

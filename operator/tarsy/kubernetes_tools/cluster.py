@@ -1,15 +1,14 @@
 """Reads from the Kubernetes API, with errors that a model understands."""
 
-import asyncio
 import json
 import os
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx2
 
 from tarsy.kubernetes_tools.access import AccessError, ClusterAccess, find_access
+from tarsy.kubernetes_tools.lazy_client import LazyClient
 
 TIMEOUT = 20.0
 
@@ -22,23 +21,11 @@ class ClusterError(Exception):
         self.status = status
 
 
-class ClusterReader:
+class ClusterReader(LazyClient[ClusterAccess]):
     """A Kubernetes API; the connection is made at the first request. It may be entered again after its end."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._environ = environ
-        self._opening = asyncio.Lock()
-        self._open: tuple[ClusterAccess, httpx2.AsyncClient] | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        opened, self._open = self._open, None
-        if opened is not None:
-            await opened[1].aclose()
+        super().__init__(lambda: find_access(environ), TIMEOUT)
 
     async def read(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> str:
         """Returns the response text of a path; `doing` is "verb resource where", for errors.
@@ -46,9 +33,9 @@ class ClusterReader:
         Raises ClusterError: the API refused, or was not reached; its text is for the model.
         """
         try:
-            access, client = await self._connection()
+            access, client = await self.connection()
             answer = await client.get(
-                access.server + path,
+                access.url + path,
                 params={key: value for key, value in parameters.items() if value is not None},
                 headers=access.headers(),
             )
@@ -87,17 +74,6 @@ class ClusterReader:
             return dict(json.loads(await self.read(path, parameters, doing=doing)))
         except ValueError as error:
             raise ClusterError(0, f"cannot {doing}: the API server's answer is not JSON") from error
-
-    async def _connection(self) -> tuple[ClusterAccess, httpx2.AsyncClient]:
-        async with self._opening:
-            if self._open is None:
-                access = find_access(self._environ)
-                secure = access.server.startswith("https://")
-                client = httpx2.AsyncClient(
-                    verify=access.tls() if secure else False, timeout=TIMEOUT, trust_env=False, follow_redirects=False
-                )
-                self._open = (access, client)
-            return self._open
 
 
 def describe_failure(verb: str, resource: str, namespace: str | None, name: str | None = None) -> str:

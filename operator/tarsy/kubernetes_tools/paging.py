@@ -29,7 +29,18 @@ class Page:
 async def read_page(
     cluster: ClusterReader, path: str, parameters: Mapping[str, str | None], *, doing: str, size: int = PAGE
 ) -> Page:
-    """Returns one page of a list. Raises ClusterError: the API refused, or was not reached."""
+    """Returns one page of a list.
+
+    Args:
+        cluster: the API.
+        path: of the list.
+        parameters: query parameters; those that are None are not sent.
+        doing: the request as "verb resource where", for errors.
+        size: maximum objects.
+
+    Raises:
+        ClusterError: the API refused, or was not reached.
+    """
     answer = await cluster.get(path, {**parameters, "limit": str(size)}, doing=doing)
     meta = answer.get("metadata") or {}
     left = meta.get("remainingItemCount")
@@ -37,7 +48,7 @@ async def read_page(
 
 
 async def read_list(cluster: ClusterReader, path: str, parameters: Mapping[str, str | None], *, doing: str) -> Page:
-    """Returns a list of at most PAGE * MOST_PAGES objects. Raises ClusterError as `read_page` does."""
+    """Returns a list of at most PAGE * MOST_PAGES objects; arguments and errors are those of `read_page`."""
     page = await read_page(cluster, path, parameters, doing=doing)
     items = page.items
     for _ in range(MOST_PAGES - 1):

@@ -44,9 +44,16 @@ def revisions(items: Iterable[Mapping[str, Any]], owner_uid: str) -> tuple[Revis
 
 
 def render_history(workload: str, found: tuple[Revision, ...], first: int | None, second: int | None) -> str:
-    """Renders the list of revisions and the difference of two: the newest and the one before when none is named.
+    """Renders the list of revisions and the difference of two.
 
-    Raises Refused: a named revision does not exist.
+    Args:
+        workload: kind and name, such as `Deployment/checkout`.
+        found: its revisions, the newest first.
+        first: number of the older one; None: the one before the other.
+        second: number of the newer one; None: the newest.
+
+    Raises:
+        Refused: a named revision does not exist.
     """
     if not found:
         return f"{workload} has no recorded revisions"

@@ -6,20 +6,25 @@ that names both; the alert never guesses. No chain at all is no error: the alert
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.scope import admits, scope_refusal
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.chain import Chain
+from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME, InvestigationDefaults
 
 
 @dataclass(frozen=True, slots=True)
 class NoChain:
-    """No chain exists for the alert yet; `message` states what to create."""
+    """No chain exists for the alert yet; `message` states what to create.
+
+    `default` is the chain that its namespace has for such alerts; None: it has none, or the alert names a chain.
+    """
 
     message: str
+    default: Chain | None = None
 
 
 def search_path(namespace: str, library_namespace: str | None) -> tuple[str, ...]:
@@ -57,7 +62,22 @@ def select(
         chain_ref = (alert.chain_ref.name, at / "chainRef" / "name")
     if chain_ref is not None:
         return _by_name(*chain_ref, path, catalog)
-    return _by_type(alert.alert_type, at / "alertType", path, catalog)
+    found = _by_type(alert.alert_type, at / "alertType", path, catalog)
+    return _with_default(found, path, catalog) if isinstance(found, NoChain) else found
+
+
+def _with_default(nothing: NoChain, path: tuple[str, ...], catalog: Catalog) -> NoChain:
+    """Adds the default chain that the namespace's own InvestigationDefaults name, or why it cannot be used."""
+    defaults = catalog.get(InvestigationDefaults, path[0], DEFAULTS_NAME)
+    if defaults is None or defaults.spec.default_chain is None:
+        return nothing
+    try:
+        chain = _by_name(defaults.spec.default_chain, FieldPath.of(defaults) / "defaultChain", path, catalog)
+    except PlanInvalid as error:
+        return replace(nothing, message=f"{nothing.message}; {error}")
+    if isinstance(chain, NoChain):
+        return replace(nothing, message=f"{nothing.message}; InvestigationDefaults default: {chain.message}")
+    return replace(nothing, default=chain)
 
 
 def claimants(catalog: Catalog, namespace: str, alert_type: str) -> list[Chain]:

@@ -7,10 +7,11 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx2
+
+from tarsy.kubernetes_tools.lazy_client import LazyClient
 
 SECONDS = 20.0
 """For a query, in Prometheus and on the way."""
@@ -70,7 +71,7 @@ class PrometheusAccess:
             raise PrometheusError(f"PROMETHEUS_CA_FILE {self.ca_file} cannot be used: {error}") from error
 
 
-class PrometheusReader:
+class PrometheusReader(LazyClient[PrometheusAccess]):
     """One Prometheus; the connection is made at the first request. It may be entered again after its end.
 
     Args:
@@ -79,20 +80,8 @@ class PrometheusReader:
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, seconds: float = SECONDS) -> None:
-        self._environ = environ
+        super().__init__(lambda: PrometheusAccess.of(environ), seconds)
         self._seconds = seconds
-        self._opening = asyncio.Lock()
-        self._open: tuple[PrometheusAccess, httpx2.AsyncClient] | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        opened, self._open = self._open, None
-        if opened is not None:
-            await opened[1].aclose()
 
     async def get(self, path: str, parameters: Sequence[tuple[str, str]], *, doing: str) -> tuple[Any, list[str]]:
         """Returns `data` and the warnings of a response.
@@ -107,7 +96,7 @@ class PrometheusReader:
             PrometheusError: refused, not reached, too slow, or no answer of Prometheus.
         """
         try:
-            access, client = await self._connection()
+            access, client = await self.connection()
             async with asyncio.timeout(self._seconds + 5):
                 status, text = await _read(client, access, path, parameters)
         except ResponseTooLarge as error:
@@ -128,20 +117,6 @@ class PrometheusReader:
         if status in (401, 403):
             said = f"it does not accept this tool server's credentials ({status})"
         raise PrometheusError(f"cannot {doing}: Prometheus says: {said}")
-
-    async def _connection(self) -> tuple[PrometheusAccess, httpx2.AsyncClient]:
-        async with self._opening:
-            if self._open is None:
-                access = PrometheusAccess.of(self._environ)
-                secure = access.url.startswith("https://")
-                client = httpx2.AsyncClient(
-                    verify=access.tls() if secure else False,
-                    timeout=self._seconds,
-                    trust_env=False,
-                    follow_redirects=False,
-                )
-                self._open = (access, client)
-            return self._open
 
 
 async def _read(

@@ -62,6 +62,11 @@ def shape(points: Sequence[Point], start: float, end: float) -> tuple[float, tup
     """Returns at most MOST_VALUES values at equal distances, each the farthest from the mean of its part.
 
     The farthest, not the mean: a short peak must stay visible.
+
+    Args:
+        points: samples of a series, the oldest first.
+        start: beginning of the picture, in seconds of Unix time.
+        end: its end.
     """
     finite = [point for point in points if is_number(point.value)]
     step = max(1.0, round((end - start) / MOST_VALUES, 3))

@@ -34,7 +34,14 @@ def render_instant(series: Sequence[Series], warnings: Iterable[str]) -> str:
 def render_range(
     series: Sequence[Series], window: TimeRange, threshold: Threshold | None, warnings: Iterable[str]
 ) -> str:
-    """Renders the result of a range query as figures and shapes: breaches first, then the clearest changes."""
+    """Renders the result of a range query as figures and shapes: breaches first, then the clearest changes.
+
+    Args:
+        series: the result.
+        window: times and step of the query.
+        threshold: of the alert; None: it has none.
+        warnings: of Prometheus.
+    """
     head = f"{len(series)} series from {write_time(window.start)} to {write_time(window.end)}, step {window.step:g}s"
     if not series:
         return f"{head}: nothing matched in this time"

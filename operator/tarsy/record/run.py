@@ -282,8 +282,8 @@ class InvestigationRecord:
     `parent` is the investigation that an answer is about, None for an investigation. `cost_usd` is the sum of known
     costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
-    the last status of its object; None while the run goes on. `waited_seconds` is the time for which it was parked
-    before.
+    the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
+    `waited_seconds` is the time for which it was parked before.
     """
 
     id: UUID
@@ -317,6 +317,7 @@ class InvestigationRecord:
     provider_changes: tuple[ProviderChange, ...] = ()
     parent: UUID | None = None
     published_digest: bytes | None = None
+    seal: str | None = None
     replay: bool = False
     parked: ParkedRun | None = None
     waited_seconds: float = 0.0

@@ -12,6 +12,8 @@ import asyncpg
 from tarsy.record.ids import event_id
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.text import clean
+from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.store import columns, seal
 from tarsy.store.queries import Statement
 from tarsy.store.text import clean_or_none
 
@@ -30,19 +32,24 @@ async def close_run(connection: asyncpg.Connection, statement: Statement, run: U
     """
     left_open = State.CANCELLED if outcome.state is State.COMPLETED else outcome.state
     failure = outcome.failure
+    message = "" if failure is None else clean(failure.message)
+    values = {
+        "state": outcome.state.value,
+        "final_analysis": clean_or_none(outcome.final_analysis),
+        "finding": None if outcome.finding is None else outcome.finding.model_dump(mode="json", by_alias=True),
+        "executive_summary": clean_or_none(outcome.executive_summary),
+        "executive_summary_error": clean_or_none(outcome.executive_summary_error),
+        "failure_reason": None if failure is None else failure.reason,
+        "failure_message": None if failure is None else message,
+        "replay_report": None if outcome.replay is None else outcome.replay.model_dump(mode="json"),
+    }
+    event = event_id(run, "end") if outcome.cut else None
+    sealed = seal.of_end(values)
+    if event is not None:
+        kind = EventType.NOTICE if outcome.state is State.CANCELLED else EventType.ERROR
+        told = Event(event, kind, EventStatus.COMPLETED, message, {"reason": values["failure_reason"]})
+        seal.add_events(sealed, columns.event_columns([told]))
     closed = await connection.fetchval(
-        *statement(
-            investigation=run,
-            state=outcome.state.value,
-            left_open=left_open.value,
-            final_analysis=clean_or_none(outcome.final_analysis),
-            finding=None if outcome.finding is None else outcome.finding.model_dump(mode="json", by_alias=True),
-            executive_summary=clean_or_none(outcome.executive_summary),
-            executive_summary_error=clean_or_none(outcome.executive_summary_error),
-            failure_reason=None if failure is None else failure.reason,
-            failure_message=None if failure is None else clean(failure.message),
-            event=event_id(run, "end") if outcome.cut else None,
-            replay_report=None if outcome.replay is None else outcome.replay.model_dump(mode="json"),
-        )
+        *statement(investigation=run, left_open=left_open.value, event=event, **values, **sealed.columns())
     )
     return closed is not None

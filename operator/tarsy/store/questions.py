@@ -22,7 +22,7 @@ from tarsy.record.run import State
 from tarsy.record.text import clean
 from tarsy.record.timeline import TimelineEvent
 from tarsy.record.work import AgentWork, Exchange, PastWork, StageWork
-from tarsy.store import rows
+from tarsy.store import rows, seal
 from tarsy.store.database import call
 from tarsy.store.migrate import plan_version
 from tarsy.store.queries import load
@@ -122,18 +122,19 @@ class Questions:
         return await call(self._pool, f"read the work of {about}", fetch)
 
     def _asking(self, about: UUID, question: NewQuestion) -> tuple[Any, ...]:
-        plan = question.plan
-        return self._sql["ask"](
-            parent=about,
-            id=question.id,
-            name=question.name,
-            plan_hash=plan.digest,
-            limit_seconds=plan.limits.investigation_seconds,
-            author=dict(question.author),
-            question=clean(question.text),
-            plan=plan.dump().decode(),
-            reader=self._version,
-        )
+        plan, text = question.plan, clean(question.text)
+        values = {
+            "parent": about,
+            "id": question.id,
+            "name": question.name,
+            "plan_hash": plan.digest,
+            "limit_seconds": plan.limits.investigation_seconds,
+            "author": dict(question.author),
+            "question": text,
+            "plan": plan.dump().decode(),
+            "reader": self._version,
+        }
+        return self._sql["ask"](**values, **seal.of_acceptance({**values, "alert_data": text}).columns())
 
 
 _ALL = 2**31 - 1

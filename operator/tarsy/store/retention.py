@@ -49,7 +49,13 @@ class Retention:
     async def survey(
         self, seconds: float, namespaces: Sequence[str] = (), *, replays: bool | None = None
     ) -> list[OldRecords]:
-        """Returns the records that `purge` with the same arguments would delete, by namespace."""
+        """Returns the records that `purge` would delete, by namespace.
+
+        Args:
+            seconds: time for which a record is kept after its run ended.
+            namespaces: only these; empty: all.
+            replays: only replays, or none of them; None: both.
+        """
 
         async def look(connection: asyncpg.Connection) -> list[OldRecords]:
             rows = await connection.fetch(
@@ -111,8 +117,9 @@ class Retention:
     async def _forget_inputs(self, namespaces: Sequence[str]) -> None:
         async def forget(connection: asyncpg.Connection) -> None:
             await connection.execute(*self._sql["forget_inputs"](namespaces=list(namespaces)))
+            await connection.execute(*self._sql["forget_erased"]())
 
-        await call(self._pool, "delete the records that ended replays answered from", forget)
+        await call(self._pool, "delete what ended replays answered from, and what old deletions left", forget)
 
     async def _delete(self, choose: Sequence[Any]) -> Mapping[str, int]:
         async def delete(connection: asyncpg.Connection) -> Counter[str]:

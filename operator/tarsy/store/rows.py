@@ -192,6 +192,7 @@ def investigation(
         provider_changes=tuple(changes),
         parent=row["parent"],
         published_digest=row["published_digest"],
+        seal=None if row["seal"] is None else row["seal"].hex(),
         replay=row["replay"],
         parked=_parked(row) if state is State.PARKED else None,
         waited_seconds=row["waited_seconds"],

@@ -17,6 +17,8 @@ from tarsy.plan.model import Plan
 from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
+from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.store import columns, seal
 from tarsy.record.waiting import Wait
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
@@ -125,27 +127,28 @@ class Runs:
     async def accept(self, run: NewRun) -> bool:
         """Enqueues a run. False when it had been accepted before: then nothing is changed."""
         plan = run.plan
-        accepting = self._sql["accept"](
-            id=run.id,
-            namespace=run.namespace,
-            namespace_uid=run.namespace_uid,
-            name=run.name,
-            alert_type=plan.alert_type,
-            chain=plan.chain.name,
-            chain_namespace=plan.chain.namespace,
-            plan_hash=plan.digest,
-            stages_planned=run.stages_planned,
-            limit_seconds=plan.limits.investigation_seconds,
-            namespace_limit=plan.namespace_limit,
-            chain_limit=plan.chain_limit,
-            priority=run.priority,
-            author=dict(run.author),
-            alert_data=clean(run.alert_data),
-            runbook=clean_or_none(run.runbook),
-            plan=plan.dump().decode(),
-            reader=self._version if run.cassette is None else max(self._version, REPLAY_VERSION),
-            cassette=run.cassette,
-        )
+        values = {
+            "id": run.id,
+            "namespace": run.namespace,
+            "namespace_uid": run.namespace_uid,
+            "name": run.name,
+            "alert_type": plan.alert_type,
+            "chain": plan.chain.name,
+            "chain_namespace": plan.chain.namespace,
+            "plan_hash": plan.digest,
+            "stages_planned": run.stages_planned,
+            "limit_seconds": plan.limits.investigation_seconds,
+            "namespace_limit": plan.namespace_limit,
+            "chain_limit": plan.chain_limit,
+            "priority": run.priority,
+            "author": dict(run.author),
+            "alert_data": clean(run.alert_data),
+            "runbook": clean_or_none(run.runbook),
+            "plan": plan.dump().decode(),
+            "reader": self._version if run.cassette is None else max(self._version, REPLAY_VERSION),
+            "cassette": run.cassette,
+        }
+        accepting = self._sql["accept"](**values, **seal.of_acceptance(values).columns())
 
         async def insert(connection: asyncpg.Connection) -> bool:
             return await connection.fetchval(*accepting) is not None
@@ -162,6 +165,8 @@ class Runs:
         """Moves the desired state forward, never back; a pending run ends at once. False when nothing changed."""
         early = _BEFORE_START.get(desired)
         reason, message = _TOLD[desired]
+        event = event_id(run, desired.value)
+        seals = {**_told(event, reason, message).columns(), **_told_end(event, early).columns("ended_")}
 
         async def update(connection: asyncpg.Connection) -> asyncpg.Record | None:
             return await connection.fetchrow(
@@ -170,9 +175,10 @@ class Runs:
                     desired=desired.value,
                     failure_reason=None if early is None else early.reason,
                     failure_message=None if early is None else early.message,
-                    event=event_id(run, desired.value),
+                    event=event,
                     reason=reason,
                     message=message,
+                    **seals,
                 )
             )
 
@@ -328,3 +334,20 @@ class Runs:
     def _count_end(self, question: bool, state: State) -> None:
         if self._metrics is not None:
             self._metrics.add(TERMINAL, kind="question" if question else "investigation", state=state.value)
+
+
+def _told(event: UUID, reason: str, message: str) -> seal.Seal:
+    sealed = seal.Seal()
+    notice = Event(event, EventType.NOTICE, EventStatus.COMPLETED, message, {"reason": reason})
+    seal.add_events(sealed, columns.event_columns([notice]))
+    return sealed
+
+
+def _told_end(event: UUID, early: Failure | None) -> seal.Seal:
+    """Returns the seal of a run that ends before it has started."""
+    if early is None:
+        return seal.Seal()
+    sealed = _told(event, early.reason, early.message)
+    failure = {"failure_reason": early.reason, "failure_message": early.message}
+    sealed.extend(seal.of_end({**dict.fromkeys(seal.END), "state": State.CANCELLED.value, **failure}))
+    return sealed

@@ -34,7 +34,7 @@ from tarsy.record.run import (
 )
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, TimelineEvent
-from tarsy.store import columns, database, rows, steps
+from tarsy.store import columns, database, rows, seal, steps
 from tarsy.store.errors import StoreError
 from tarsy.store.held_steps import HOLD_SECONDS, HeldSteps
 from tarsy.store.queries import load
@@ -229,7 +229,9 @@ class RunWriter:
 
     async def _write(self, step: Step, seconds: float | None) -> asyncpg.Record:
         run = {"investigation": self._investigation, "attempt": self._attempt}
-        statement = self._sql[step.query](**run, **columns.event_columns(step.events), **step.values)
+        events = columns.event_columns(step.events)
+        sealed = seal.of_step(step.query, step.values, events).columns()
+        statement = self._sql[step.query](**run, **events, **step.values, **sealed)
 
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
             return await connection.fetchrow(*statement)

@@ -44,6 +44,8 @@ def _told_of(run: Run, what: str) -> dict[str, str]:
 def _names(run: Run) -> dict[str, str]:
     own, *others = (obj["metadata"] for obj in run.objects)
     names = {own["uid"]: "<run>", own["namespace"]: "<namespace>"}
+    if run.record.seal is not None:
+        names[run.record.seal] = "<seal>"
     if others:  # the name of an object that somebody made himself is the same in every run
         names[own["name"]] = "<investigation>"
     names |= {meta["uid"]: "<alert>" for meta in others}

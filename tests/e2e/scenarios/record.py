@@ -11,12 +11,14 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.http.views.seal import published_seals
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Message
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.timeline import TimelineEvent
 from tarsy.store.reads import Reads
+from tarsy.store.sealed_record import SealedRecord
 
 _STAGES = "SELECT * FROM stage WHERE investigation = $1 ORDER BY index"
 _EXECUTIONS = """
@@ -103,6 +105,18 @@ async def read_run(
     identity, reads = UUID(objects[0]["metadata"]["uid"]), Reads(pool)
     record = await reads.record(identity)
     assert record is not None
+    for report in await SealedRecord(pool).check(identity, published_seals(objects)):
+        assert report.flaws == [], f"{report.name} is not as it was sealed"
+        print(
+            "VERIFY",
+            report.name,
+            report.steps,
+            report.rows,
+            report.head[:16],
+            report.published,
+            report.unpublished,
+            report.left_open,
+        )
     executions = []
     for row in await pool.fetch(_EXECUTIONS, identity):
         seen, calls = requests.get(str(row["id"]), ()), await pool.fetch(_MODEL_CALLS, row["id"])

@@ -7,7 +7,7 @@ import pytest
 
 import rights
 from integration.evidence_shop import build_shop
-from tarsy.cli.evidence import show_changes, show_triage
+from tarsy.cli.evidence import show_changes, show_triage, show_verdict
 from tarsy.client.errors import ApiUseError
 from tarsy.kube.client import KubeClient
 
@@ -33,6 +33,7 @@ async def test_triage_of_a_namespace_names_the_service_that_selects_nothing(
     kube: KubeClient, shop: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await show_triage(kube, shop, None, "text") == 0
+    assert await show_verdict(kube, shop, "deploy/checkout", "text") == 3
     out = capsys.readouterr().out
     assert f"Service {shop}/checkout selects app=chekout, tier=web, and no pod has these labels." in out
     assert 'image-not-found: "registry.example/checkout:1.4: not found"' in out

@@ -124,6 +124,7 @@ class Desk:
         look_every: float | None = None,
         metrics: Metrics | None = None,
         require_author: bool = False,
+        default_chain_seconds: float = 300.0,
         address: WorkloadAddress = service_address,
     ) -> AsyncIterator[Counter[str]]:
         """Runs an active controller; gives the count of its writes.
@@ -157,6 +158,7 @@ class Desk:
                     operator_namespace="tarsy-system",
                     runbook_hosts=runbook_hosts,
                     require_author=require_author,
+                    default_chain_seconds=default_chain_seconds,
                     relist_seconds=relist_seconds,
                 ),
                 Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),

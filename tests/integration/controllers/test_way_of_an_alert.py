@@ -233,3 +233,39 @@ async def test_relists_never_cancel_what_is_created_meanwhile(desk: Desk) -> Non
             await desk.reason("Investigation", f"i-{number}", "Accepted", "True", "Planned")
         states = await desk.pool.fetch("SELECT state, desired_state FROM investigation")
         assert {tuple(row) for row in states} == {("pending", "Running")}
+
+
+async def test_the_default_chain_takes_an_alert_of_an_unknown_type_when_it_is_old_enough(desk: Desk) -> None:
+    await desk.configure()
+    await desk.put("InvestigationDefaults", "default", {"defaultChain": "one"})
+    async with desk.controller(default_chain_seconds=1.0):
+        await desk.alert(alertType="NobodyKnows")
+        investigation = await desk.queued()
+        assert investigation["spec"]["chainRef"] == {"name": "one"}
+        record = await desk.record(investigation)
+        assert (record.alert_type, record.chain) == ("NobodyKnows", "one")
+
+
+async def test_a_chain_that_claims_the_type_comes_before_the_default_chain(desk: Desk) -> None:
+    await desk.configure()
+    await desk.put("InvestigationDefaults", "default", {"defaultChain": "one"})
+    async with desk.controller():
+        await desk.alert(alertType="Later")
+        message = await desk.reason("Alert", "crash", "Accepted", "False", "NoChain")
+        assert message.endswith("otherwise the default chain one takes it 5 minutes after its creation")
+        chain = (await desk.get("Chain", "one"))["spec"]
+        await desk.put("Chain", "two", {**chain, "alertTypes": ["Later"]})
+        investigation = await desk.queued()
+        assert "chainRef" not in investigation["spec"]
+
+
+@pytest.mark.parametrize("spec", [{"chainRef": {"name": "none"}}, {}], ids=["named", "nothing-there"])
+async def test_the_default_chain_takes_no_alert_that_names_one_and_none_where_it_is_missing(
+    desk: Desk, spec: dict[str, object]
+) -> None:
+    await desk.configure()
+    await desk.put("InvestigationDefaults", "default", {"defaultChain": "one" if spec else "none"})
+    async with desk.controller(default_chain_seconds=0.0):
+        await desk.alert(alertType="NobodyKnows", **spec)
+        assert "default chain" not in await desk.reason("Alert", "crash", "Accepted", "False", "NoChain")
+        assert await desk.investigations() == []

@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -32,6 +32,7 @@ from tarsy.app.settings.work_topics import DatabaseSettings
 from tarsy.http.aggregated import add_discovery
 from tarsy.http.errors import BadRequest
 from tarsy.http.live.authorization import read_topic
+from tarsy.http.mcp_endpoint.tools import BY_NAME
 from tarsy.http.models import AGGREGATED_PREFIX, DIRECT_PREFIX
 from tarsy.http.route import Route
 from tarsy.http.server import HttpServer
@@ -59,6 +60,7 @@ CONFIGURATION = READ | {"author"}
 ALONE = frozenset({ADMINISTRATOR})
 MAY = {
     "submitAlert": WRITE,
+    "planAlert": WRITE,  # and the right to use the chain: test_plans.py
     "getAlert": READ,
     "listInvestigations": READ,
     "listInvestigations everywhere": ALONE,
@@ -74,8 +76,10 @@ MAY = {
     "getModelCall": TRACE,
     "getToolCall": TRACE,
     "getCassette": TRACE,
+    "getSeal": TRACE,
     "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
     "getTriage": READ,
+    "getVerdict": READ,
     "getInvestigationChanges": READ,
     "listChatMessages": READ,
     "askQuestion": WRITE,
@@ -107,13 +111,16 @@ CHANNELS = {
 }
 """Who may subscribe to what."""
 INTAKE = {"/intake/v1/alertmanager", "/intake/v1/json", "/intake/v1/text"}
-BESIDE = {"/health", "/ready", "/", "/page/assets/{name}"} | INTAKE
+BESIDE = {"/health", "/ready", "/", "/page/assets/{name}", "/mcp"} | INTAKE
 """What the direct door serves beside the table: no identity, or one of its own (tests of the intake)."""
 BODIES = {
     "submitAlert": {"alertType": "none", "data": "x"},
     "askQuestion": {"question": "Why?"},
+    "planAlert": {"alertType": "none"},
     "signInByCode": {"code": "0123456789abcdef"},
 }
+QUERIES = {"getVerdict": "?target=deploy/checkout"}
+"""Query parameters that a route requires."""
 GONE = "not-on-record"
 
 
@@ -152,6 +159,7 @@ class Scene:
         path = path.replace("{id}", str(uuid.UUID(int=1)))
         if _is_for_namespaces(route) and not everywhere:
             path += f"?namespace={self.namespace}"
+        path += QUERIES.get(route.operation, "")
         return path, {"json": BODIES[route.operation]} if route.body else {}
 
 
@@ -272,6 +280,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getModelCall",
         "getToolCall",
         "getCassette",
+        "getSeal",
         "getChanges",
         "getTriage",
     }
@@ -365,6 +374,46 @@ async def _subscribed(scene: Scene, person: Person, channel: str, name: str) -> 
             return told["type"], str(told.get("error", told).get("reason", ""))
     except aiohttp.WSServerHandshakeError as error:
         return str(error.status), ""
+
+
+TOOL_CALLS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "submit_alert": ("submitAlert", {"alert_type": "none", "data": "x"}),
+    "list_investigations": ("listInvestigations", {"namespaces": ["NAMESPACE"]}),
+    "search": ("listInvestigations", {"text": "disk", "namespaces": ["NAMESPACE"]}),
+    "get_investigation": ("getInvestigation", {"name": "i1"}),
+    "why": ("getTimeline", {"name": "i1"}),
+    "timeline": ("getTimeline", {"name": "i1"}),
+    "wait": ("getTimeline", {"name": "i1", "seconds": 1}),
+    "changes": ("getChanges", {}),
+    "ask": ("askQuestion", {"name": "i1", "question": "Why?"}),
+    "answers": ("listChatMessages", {"name": "i1"}),
+    "plan": ("planAlert", {"alert_type": "none"}),
+}
+"""Each tool of the MCP endpoint: the route that decides who may call it, and arguments."""
+
+
+async def test_authorization_matrix_of_the_tools_at_the_mcp_endpoint(scene: Scene) -> None:
+    """A tool is refused to exactly those to whom its route is, in the words of the route."""
+    assert set(TOOL_CALLS) == set(BY_NAME)
+    wrong = []
+    for tool, (operation, arguments) in TOOL_CALLS.items():
+        given = {key: [scene.namespace] if value == ["NAMESPACE"] else value for key, value in arguments.items()}
+        if "namespaces" not in given:
+            given["namespace"] = scene.namespace
+        for person in scene.people:
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": given}}
+            headers = {**person.headers, "Accept": "application/json, text/event-stream"}
+            async with scene.http.post(f"{scene.url}/mcp", json=call, headers=headers) as answer:
+                if person.name in (NOBODY, BAD_TOKEN):
+                    fine, told = answer.status == 401, await answer.text()
+                else:
+                    result = (await answer.json())["result"]
+                    told = result["content"][0]["text"]
+                    refused = result.get("isError", False) and " may not " in told
+                    fine = answer.status == 200 and refused != (person.name in MAY[operation])
+            if not fine:
+                wrong.append(f"{tool} as {person.name}: {told[:300]}")
+    assert wrong == []
 
 
 async def test_what_discovery_tells_is_for_the_kubernetes_api(scene: Scene) -> None:

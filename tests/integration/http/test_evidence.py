@@ -67,6 +67,17 @@ async def test_who_may_list_everything_sees_the_likeliest_cause_and_the_fault(si
     answer = await ann.get(f"/namespaces/{shop}/triage", target="deploy/checkout")
     assert [(one["rule"], one["certainty"]) for one in answer.body["signals"]] == [("image-not-found", "Certain")]
     assert answer.body["signals"][0]["quote"] == "registry.example/checkout:1.4: not found"
+    answer = await ann.get(f"/namespaces/{shop}/verdict", target="deploy/checkout")
+    assert (answer.body["verdict"], answer.body["signals"][0]["rule"]) == ("Faulty", "image-not-found")
+    assert answer.body["reason"] == answer.body["signals"][0]["text"]
+
+
+async def test_a_verdict_of_who_may_list_too_little_is_inconclusive(site: Site, shop: str) -> None:
+    ann = await site.visitor(shop, "ann", here=[ASK, listing("apps", "deployments", "replicasets")])
+    answer = await ann.get(f"/namespaces/{shop}/verdict", target="deploy/checkout")
+    assert answer.status == 200, answer.body
+    assert answer.body["verdict"] == "Inconclusive"
+    assert "Pod" in answer.body["reason"] and "Pod" in answer.body["notRead"]
 
 
 async def test_who_may_list_nothing_learns_nothing(site: Site, kube: KubeClient, shop: str) -> None:

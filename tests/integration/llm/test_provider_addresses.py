@@ -21,7 +21,7 @@ Plans = Callable[..., ProviderPlan]
 ASK = GenerateRequest([Message(Role.USER, "why?")], execution="e1")
 CLOSED = Destinations(in_pod=True)
 OPENED = Destinations.of(["127.0.0.1"], in_pod=True)
-pytestmark = pytest.mark.parametrize("api", APIS, ids=str)
+pytestmark = [pytest.mark.parametrize("api", APIS, ids=str), pytest.mark.sweep("other providers")]
 
 
 @pytest.fixture(autouse=True)

@@ -29,13 +29,20 @@ UNKNOWN_UID = 54321
 rare = pytest.mark.heavy("a server of its own for a rare case")
 
 
-@pytest.fixture
-def room() -> Iterator[Path]:
+@contextlib.contextmanager
+def open_room() -> Iterator[Path]:
     """A directory that every user may enter (pytest's own is closed to others, and the server is not root)."""
     path = Path(tempfile.mkdtemp(prefix="tarsy-test-"))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """Such a directory."""
+    with open_room() as path:
+        yield path
 
 
 @pytest.fixture
@@ -130,23 +137,27 @@ def test_binaries_that_the_servers_user_cannot_reach_are_copied(
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
 
 
-def test_it_listens_on_loopback_only_and_wants_its_password(postgres: Callable[..., LocalPostgres]) -> None:
-    dsn = postgres().start()
+@pytest.fixture(scope="module")
+def started() -> Iterator[tuple[LocalPostgres, Path]]:
+    """A server that no test stops, with its directory."""
+    with open_room() as room, LocalPostgres(room / "data", fsync=False, environ={}) as server:
+        yield server, room / "data"
+
+
+def test_it_listens_on_loopback_only_and_wants_its_password(started: tuple[LocalPostgres, Path]) -> None:
+    dsn = started[0].dsn
     assert "@127.0.0.1:" in dsn
     assert sql(dsn, "SHOW listen_addresses") == "127.0.0.1"
     with pytest.raises(asyncpg.InvalidPasswordError):
         sql(dsn.replace("postgres:", "postgres:not", 1), "SELECT 1")
 
 
-def test_the_password_is_in_a_private_file_and_in_no_argument(
-    room: Path, postgres: Callable[..., LocalPostgres]
-) -> None:
-    server = postgres(room / "data")
-    server.start()
-    password = (room / "data" / "password").read_text()
-    assert stat.S_IMODE((room / "data" / "password").stat().st_mode) == 0o600
-    assert stat.S_IMODE((room / "data").stat().st_mode) & 0o066 == 0
-    assert password not in (room / "data" / "postgres.log").read_text()
+def test_the_password_is_in_a_private_file_and_in_no_argument(started: tuple[LocalPostgres, Path]) -> None:
+    server, data = started
+    password = (data / "password").read_text()
+    assert stat.S_IMODE((data / "password").stat().st_mode) == 0o600
+    assert stat.S_IMODE(data.stat().st_mode) & 0o066 == 0
+    assert password not in (data / "postgres.log").read_text()
     if sys.platform == "linux":
         assert password.encode() not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
         assert password.encode() not in Path(f"/proc/{server.pid}/environ").read_bytes()
@@ -189,15 +200,14 @@ def test_a_server_that_was_killed_can_be_restarted(postgres: Callable[..., Local
 
 
 def test_a_second_start_over_the_same_directory_is_refused_by_name(
-    room: Path, postgres: Callable[..., LocalPostgres]
+    started: tuple[LocalPostgres, Path], postgres: Callable[..., LocalPostgres]
 ) -> None:
-    server = postgres(room / "data")
-    dsn = server.start()
+    server, data = started
     with pytest.raises(PostgresError, match=f"is in use: process {os.getpid()}"):
-        postgres(room / "data").start()
+        postgres(data).start()
     with pytest.raises(PostgresError, match="started already"):
         server.start()
-    assert sql(dsn, "SELECT 1") == 1
+    assert sql(server.dsn, "SELECT 1") == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from apis import ApiKind, new_api
-from integration.manifests.cluster import Cluster, build
+from integration.manifests.cluster import Cluster, build, in_order
 from integration.manifests.conftest import MANIFESTS, documents
 from tarsy.resources.meta import API_VERSION
 
@@ -74,7 +74,8 @@ def test_the_other_overlays_pass_strict_validation_too(cluster: Cluster, name: s
 
 
 def test_a_misspelt_field_would_not_pass(cluster: Cluster) -> None:
-    text = cluster.render("overlays/ha").replace("whenUnsatisfiable", "whenUnsatisfied", 1)
+    objects = documents(cluster.render("overlays/ha").replace("whenUnsatisfiable", "whenUnsatisfied", 1))
+    text = in_order([obj for obj in objects if "whenUnsatisfied" in json.dumps(obj)])
     done = cluster.kubectl("apply", "-f", "-", cluster.validate, "--dry-run=server", stdin=text, ok=False)
     assert done.returncode == 1 and "whenUnsatisfied" in done.stderr
 
@@ -108,7 +109,7 @@ def test_a_namespace_takes_the_librarys_configuration_with_changes_of_its_own(cl
     changed = {key for key, obj in objects.items() if obj["spec"] != shipped[key]["spec"]}
     assert changed == {("Chain", "kubernetes")}
     cluster.kubectl("create", "namespace", "payments")
-    cluster.apply(text)
+    cluster.apply(in_order([objects[key] for key in changed]))
     path = "jsonpath={.spec.alertTypes} {.spec.stages[*].maxIterations}"
     assert cluster.kubectl("get", "tchain/kubernetes", "-n", "payments", "-o", path).stdout == '["PaymentsDown"] 5'
 

@@ -27,6 +27,12 @@ INITIALIZE = {
 
 
 @pytest.fixture
+def toolboxes() -> McpToolboxes:
+    """One of the two ways to call; test_http_tools.py shows that they do the same."""
+    return McpToolboxes(resolve, mask=str)
+
+
+@pytest.fixture
 async def running(tmp_path: Path) -> AsyncIterator[Running]:
     async with gateway(tmp_path, env={"TOKEN": "tool-token"}) as found:
         yield found

@@ -12,6 +12,7 @@ from integration.store.build import claimed_run, next_attempt, writer
 from tarsy.engine.ports import Recorder
 from tarsy.record.timeline import TimelineEvent
 from tarsy.store.reads import Reads
+from tarsy.store.sealed_record import SealedRecord
 from unit.engine.recorder_contract import RecorderContract, Subject
 
 
@@ -35,8 +36,11 @@ class _OnPostgres(Subject):
 
 class TestRunWriter(RecorderContract):
     @pytest.fixture
-    async def subject(self, pool: asyncpg.Pool) -> Subject:
-        return _OnPostgres(pool, *await claimed_run(pool))
+    async def subject(self, pool: asyncpg.Pool) -> AsyncIterator[Subject]:
+        subject = _OnPostgres(pool, *await claimed_run(pool))
+        yield subject
+        (report,) = await SealedRecord(pool).check(subject.run)
+        assert report.flaws == []
 
 
 @pytest.mark.heavy("the contract of the other writer is beside it, and test_held_steps is about holding")

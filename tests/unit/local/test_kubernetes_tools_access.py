@@ -27,7 +27,7 @@ def test_a_kubeconfig_gives_server_authority_and_token(tmp_path: Path) -> None:
     cluster = {"server": "https://k:6443/", "certificate-authority-data": data}
     path = config(tmp_path, cluster, {"token": "sesame"})
     access = find_access({"KUBECONFIG": f"{path}:/other", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account=tmp_path)
-    assert (access.server, access.authority) == ("https://k:6443", "PEM")
+    assert (access.url, access.authority) == ("https://k:6443", "PEM")
     assert access.headers() == {"Authorization": "Bearer sesame"}
 
 
@@ -49,7 +49,7 @@ def test_in_a_pod_the_service_account_is_taken_and_its_token_read_anew(tmp_path:
     (tmp_path / "token").write_text("one\n")
     (tmp_path / "ca.crt").write_text("PEM")
     access = find_access({"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}, account=tmp_path)
-    assert access.server == "https://[fd00::1]:6443"
+    assert access.url == "https://[fd00::1]:6443"
     (tmp_path / "token").write_text("two\n")
     assert access.headers() == {"Authorization": "Bearer two"}
     (tmp_path / "token").unlink()

@@ -64,3 +64,26 @@ def triage(connection: "ConnectionOptions", target: Target = None, output: Outpu
             return await show_triage(client, namespace, target, output)
 
     go(work())
+
+
+@with_connection
+def verdict(
+    connection: "ConnectionOptions",
+    target: Annotated[
+        str, typer.Option("--for", metavar="OBJECT", help="Object to judge, such as deploy/checkout or checkout.")
+    ],
+    output: OutputOption = "text",
+) -> None:
+    """Print whether rules find a fault in an object. Exits with 0 if Healthy, 3 if Faulty, 4 if Inconclusive.
+
+    Reads the cluster with your kubeconfig and calls no model.
+    """
+
+    async def work() -> int:
+        from tarsy.cli.evidence import show_verdict
+        from tarsy.client.opening import open_cluster
+
+        async with open_cluster(connection) as (client, namespace):
+            return await show_verdict(client, namespace, target, output)
+
+    go(work())

@@ -116,6 +116,18 @@ def trace(
 
 
 @with_connection
+def verify(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
+    """Check that the record of an investigation is as it was written. Exits with 1 if not, 2 if it has no seals."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.verify import verify_record
+
+        return await verify_record(client, client.namespace, name, output)
+
+    run_with_client(connection, work)
+
+
+@with_connection
 def compare(
     connection: "ConnectionOptions",
     first: Name,

@@ -17,7 +17,7 @@ from tarsy.http.errors import BadRequest, Forbidden, HttpError, NotFound, Unavai
 from tarsy.http.evidence.history import history_for
 from tarsy.http.evidence.rights import reader_for
 from tarsy.http.route import CheckedRequest
-from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, RecordedCalls, TriageView
+from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, RecordedCalls, TriageView, VerdictView
 from tarsy.masking import default_masker
 from tarsy.record.text import clean
 
@@ -60,6 +60,18 @@ async def changes_for(ask: CheckedRequest, question: Question) -> ChangesView:
 async def triage_for(ask: CheckedRequest, question: Question) -> TriageView:
     """Returns the signals of what a caller may see. Raises HttpError."""
     return await _computed(ask, question, lambda found, _: _triage(found, question), history=False)
+
+
+async def verdict_for(ask: CheckedRequest, question: Question) -> VerdictView:
+    """Returns the verdict on a target. Raises HttpError."""
+
+    def compute(found: Topology, _: RecordedHistory) -> VerdictView:
+        target = _target(found, question)
+        if target is None:
+            raise TypeError("a verdict is about a target")
+        return VerdictView.of(target, find_faults(found, target), found.gaps, default_masker().mask)
+
+    return await _computed(ask, question, compute, history=False)
 
 
 async def both_for(ask: CheckedRequest, question: Question, calls: RecordedCalls) -> InvestigationChangesView:

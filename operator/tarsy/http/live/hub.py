@@ -24,7 +24,7 @@ from tarsy.store.run_heads import Head, Heads
 from tarsy.store.wakeups import DELTA_CHANNEL, RUN_CHANNEL
 from tarsy.stream.deltas import run_of_payload, unpack
 from tarsy.stream.follow_requests import Following
-from tarsy.stream.listener import Listener
+from tarsy.stream.listener import Listener, Subscription
 from tarsy.stream.notifier import Notifier
 
 CHANNELS = (RUN_CHANNEL, DELTA_CHANNEL)
@@ -130,6 +130,12 @@ class Hub:
             shared.followers -= 1
             if not shared.followers:
                 self._close(shared)
+
+    @contextlib.contextmanager
+    def wakeups(self, run: UUID) -> Iterator[Subscription]:
+        """Provides the wake-ups of a run while entered; waiting for one ends after the poll interval at the latest."""
+        with self._listener.subscribe(RUN_CHANNEL, str(run)) as changes:
+            yield changes
 
     def known(self, run: UUID) -> InvestigationRecord | None:
         """Returns an investigation that is already followed, as last read."""

@@ -13,12 +13,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from tarsy.evidence.alerted import read_subject
 from tarsy.evidence.changes.ranking import WINDOW_BEFORE
 from tarsy.http.authentication.identity import Permission
-from tarsy.http.evidence.computing import Question, both_for, changes_for, triage_for
+from tarsy.http.evidence.computing import Question, both_for, changes_for, triage_for, verdict_for
 from tarsy.http.models import Query
 from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.lookup import find_run
 from tarsy.http.routes.parameters import RunQuery
-from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, TriageView
+from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, TriageView, VerdictView
 from tarsy.record.run import InteractionState
 from tarsy.record.trace import ToolCallTrace
 from tarsy.store.trace import Trace
@@ -74,6 +74,12 @@ class TriageQuery(Query):
     target: Target | None = None
 
 
+class VerdictQuery(Query):
+    """Object to judge."""
+
+    target: Target
+
+
 class ChangesQuery(TriageQuery):
     """Object to examine, and window."""
 
@@ -89,6 +95,11 @@ async def get_changes(ask: CheckedRequest) -> ChangesView:
 async def get_triage(ask: CheckedRequest) -> TriageView:
     """Returns the signals of all rules."""
     return await triage_for(ask, Question(ask.namespace, ask.query(TriageQuery).target, WINDOW_BEFORE))
+
+
+async def get_verdict(ask: CheckedRequest) -> VerdictView:
+    """Returns whether rules find a fault in an object."""
+    return await verdict_for(ask, Question(ask.namespace, ask.query(VerdictQuery).target, WINDOW_BEFORE))
 
 
 async def get_investigation_changes(ask: CheckedRequest) -> InvestigationChangesView:
@@ -130,6 +141,16 @@ ROUTES = (
         query=TriageQuery,
         response=TriageView,
         aggregated=True,
+    ),
+    Route(
+        method="GET",
+        path="/namespaces/{namespace}/verdict",
+        operation="getVerdict",
+        summary="Get whether rules find a fault in an object: Healthy, Faulty or Inconclusive",
+        handler=get_verdict,
+        permission=Permission("list", "triage"),
+        query=VerdictQuery,
+        response=VerdictView,
     ),
     Route(
         method="GET",

@@ -19,8 +19,11 @@ from tarsy.http.routes import paging
 from tarsy.http.routes.investigations import RunUidQuery
 from tarsy.http.routes.lookup import find_run, located
 from tarsy.http.routes.parameters import RunQuery, Token
+from tarsy.http.views.seal import ErasedView, RunSealView, SealView, published_seals
 from tarsy.http.views.trace import CassetteView, ModelCallDetails, ToolCallDetails, TraceView
+from tarsy.resources.v1alpha1 import ChatMessage, Investigation
 from tarsy.store.replays import Replays
+from tarsy.store.sealed_record import SealedRecord
 from tarsy.store.trace import Trace
 
 MAX_CALLS = 2000
@@ -90,7 +93,37 @@ async def get_cassette(ask: CheckedRequest) -> CassetteView:
     return CassetteView(cassette=base64.b64encode(data).decode(), calls=len(found.run.calls))
 
 
+async def get_seal(ask: CheckedRequest) -> SealView:
+    """Checks the record of a run, and of the answers about it, against their seals and the status of the object.
+
+    Raises:
+        NotFound: there is no record, and none was deleted.
+    """
+    sealed = SealedRecord(ask.services.pool)
+    run = await Trace(ask.services.pool).locate(ask.namespace, ask.name, ask.namespace_uid, ask.query(RunUidQuery).uid)
+    if run is None:
+        erased = await sealed.erased(ask.namespace, ask.name, ask.namespace_uid)
+        if erased is None:
+            raise NotFound(f"investigation {ask.namespace}/{ask.name} has no record, and none was deleted")
+        return SealView(erased=ErasedView.of(erased))
+    # The objects are read first: their heads are never newer than the record that is checked against them.
+    raw = [await ask.services.kube.find(Investigation.KIND, ask.namespace, ask.name) or {}]
+    raw += await ask.services.kube.list(ChatMessage.KIND, ask.namespace)
+    return SealView(runs=[RunSealView.of(one) for one in await sealed.check(run, published_seals(raw))])
+
+
 ROUTES = (
+    Route(
+        method="GET",
+        path="/namespaces/{namespace}/investigations/{name}/trace/seal",
+        operation="getSeal",
+        summary="Check the record of a run against its seals: whether anything was changed, added or deleted",
+        handler=get_seal,
+        permission=_TRACE,
+        query=RunUidQuery,
+        response=SealView,
+        aggregated=True,
+    ),
     Route(
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}/trace/cassette",

@@ -15,6 +15,7 @@ from tarsy.evidence.changes.ranking import RankedChange
 from tarsy.evidence.report import ChangeReport
 from tarsy.evidence.rules.signal import Signal
 from tarsy.evidence.snapshot import Gap, ObjectKey
+from tarsy.evidence.verdict import TargetHealth, target_verdict
 from tarsy.http.models import View
 from tarsy.record.text import clean
 
@@ -155,6 +156,39 @@ class TriageView(View):
             signals=tuple(SignalView.of(one, mask) for one in signals[:MAX_SIGNALS]),
             left_out=max(0, len(signals) - MAX_SIGNALS),
             not_read=not_read(gaps),
+        )
+
+
+class VerdictView(View):
+    """Whether rules find a fault in a target. Fields are only ever added."""
+
+    verdict: TargetHealth = Field(
+        description="Faulty: a rule is certain of a fault. Inconclusive: a fault is likely, or objects could not be "
+        "read. Healthy: neither."
+    )
+    reason: str = Field(description="The first fault, or why nothing can be said.")
+    target: EvidenceObject
+    signals: tuple[SignalView, ...]
+    not_read: dict[str, str] = Field(description="Kinds that could not be read in full, with the reason.")
+
+    @classmethod
+    def of(cls, target: ObjectKey, signals: Sequence[Signal], gaps: Sequence[Gap], mask: Mask) -> Self:
+        """Judges a target.
+
+        Args:
+            target: the object.
+            signals: the signals, in their order.
+            gaps: what could not be read.
+            mask: masks secrets in texts of objects.
+        """
+        verdict = target_verdict(signals, [gap.kind for gap in gaps])
+        triage = TriageView.of(target, signals, gaps, mask)
+        return cls(
+            verdict=verdict.health,
+            reason=_text(verdict.reason, mask),
+            target=EvidenceObject.of(target),
+            signals=triage.signals,
+            not_read=triage.not_read,
         )
 
 

@@ -257,6 +257,11 @@ class RecordRef(Lenient):
     """A reference to the full record of the run."""
 
     id: Uid = Field(description="Id of the run in the database.")
+    seal: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None,
+        description="Head of the chain of seals at recordRevision, as hex. `kubectl tarsy verify` checks the record "
+        "against it.",
+    )
 
 
 class InvestigationStatus(Status):

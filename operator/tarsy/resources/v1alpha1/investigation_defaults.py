@@ -39,6 +39,11 @@ class InvestigationDefaultsSpec(Model):
     """Defaults of the namespace."""
 
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of all agents.")
+    default_chain: ObjectName | None = Field(
+        default=None,
+        description="Name of the Chain for Alerts of this namespace that name no Chain and whose type no Chain claims. "
+        "It takes an Alert when it is five minutes old.",
+    )
     strategy: Strategy | None = Field(default=None, description="Strategy of all agents.")
     max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of all agents.")
     success_policy: SuccessPolicy | None = Field(

@@ -8,13 +8,17 @@ SELECT id FROM investigation WHERE id = :id AND parent IS NULL FOR UPDATE
 -- name: ask
 WITH asked AS (
     INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
-        stages_planned, limit_seconds, reader, parent, place)
+        stages_planned, limit_seconds, reader, parent, place, seal)
     SELECT :id, p.namespace, p.namespace_uid, :name, p.alert_type, p.chain, p.chain_namespace, :plan_hash, 1,
         :limit_seconds, :reader, p.id,
-        1 + (SELECT coalesce(max(before.place), 0) FROM investigation before WHERE before.parent = p.id)
+        1 + (SELECT coalesce(max(before.place), 0) FROM investigation before WHERE before.parent = p.id),
+        sha256(:seal_digest::bytea || int8send((extract(epoch FROM now()) * 1000000)::bigint))
     FROM investigation p WHERE p.id = :parent
     ON CONFLICT (id) DO NOTHING
-    RETURNING id
+    RETURNING id, revision, seal
+), sealed AS (
+    INSERT INTO sealed_step (investigation, revision, keys, digests, head)
+    SELECT id, revision, :seal_keys::text[], :seal_digests::bytea[], seal FROM asked
 )
 INSERT INTO investigation_input (investigation, author, question, alert_data, plan)
 SELECT id, :author, :question, :question, :plan FROM asked

@@ -57,11 +57,22 @@ UNION
 SELECT e.offered FROM stage s JOIN execution e ON e.stage = s.id
 WHERE s.investigation = ANY(:ids::uuid[]) AND e.offered IS NOT NULL
 
+-- A run leaves its name, its times and the head of its seals.
 -- name: delete
-DELETE FROM investigation i
-WHERE i.id = ANY(:ids::uuid[]) AND i.state NOT IN ('pending', 'running')
-    AND NOT EXISTS (SELECT FROM lease l WHERE l.investigation = i.id)
-RETURNING i.namespace
+WITH gone AS (
+    DELETE FROM investigation i
+    WHERE i.id = ANY(:ids::uuid[]) AND i.state NOT IN ('pending', 'running')
+        AND NOT EXISTS (SELECT FROM lease l WHERE l.investigation = i.id)
+    RETURNING i.id, i.namespace, i.namespace_uid, i.name, i.finished_at, i.seal, i.parent
+), erased AS (
+    INSERT INTO erased_run (investigation, namespace, namespace_uid, name, finished_at, seal)
+    SELECT id, namespace, namespace_uid, name, finished_at, seal FROM gone WHERE parent IS NULL
+    ON CONFLICT DO NOTHING
+)
+SELECT namespace FROM gone
+
+-- name: forget_erased
+DELETE FROM erased_run WHERE erased_at < now() - interval '1 year'
 
 -- name: delete_tool_sets
 DELETE FROM tool_set t

@@ -3,11 +3,15 @@
 -- name: accept
 WITH accepted AS (
     INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
-        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader, replay)
+        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader, replay, seal)
     VALUES (:id, :namespace, :namespace_uid, :name, :alert_type, :chain, :chain_namespace, :plan_hash, :stages_planned,
-        :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader, :cassette::bytea IS NOT NULL)
+        :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader, :cassette::bytea IS NOT NULL,
+        sha256(:seal_digest::bytea || int8send((extract(epoch FROM now()) * 1000000)::bigint)))
     ON CONFLICT (id) DO NOTHING
-    RETURNING id
+    RETURNING id, revision, seal
+), sealed AS (
+    INSERT INTO sealed_step (investigation, revision, keys, digests, head)
+    SELECT id, revision, :seal_keys::text[], :seal_digests::bytea[], seal FROM accepted
 ), recorded AS (
     INSERT INTO replay_input (investigation, cassette) SELECT id, :cassette::bytea FROM accepted
     WHERE :cassette::bytea IS NOT NULL
@@ -26,11 +30,20 @@ WITH run AS (
         state = CASE WHEN state = 'pending' THEN 'cancelled' ELSE state END,
         finished_at = CASE WHEN state = 'pending' THEN now() END,
         failure_reason = CASE WHEN state = 'pending' THEN :failure_reason END,
-        failure_message = CASE WHEN state = 'pending' THEN :failure_message END
+        failure_message = CASE WHEN state = 'pending' THEN :failure_message END,
+        seal = sha256(
+            coalesce(seal, '') || CASE WHEN state = 'pending' THEN :ended_seal_digest::bytea ELSE :seal_digest::bytea END
+            || int8send((extract(epoch FROM now()) * 1000000)::bigint)
+        )
     WHERE id = :id AND state IN ('pending', 'running')
         AND array_position(ARRAY['Running', 'Concluded', 'Cancelled'], :desired)
             > array_position(ARRAY['Running', 'Concluded', 'Cancelled'], desired_state)
-    RETURNING id, state, parent, revision, event_seq, failure_reason, failure_message
+    RETURNING id, state, parent, revision, event_seq, failure_reason, failure_message, seal
+), sealed AS (
+    INSERT INTO sealed_step (investigation, revision, keys, digests, head)
+    SELECT id, revision, CASE WHEN state = 'cancelled' THEN :ended_seal_keys::text[] ELSE :seal_keys::text[] END,
+        CASE WHEN state = 'cancelled' THEN :ended_seal_digests::bytea[] ELSE :seal_digests::bytea[] END, seal
+    FROM run
 ), told AS (
     INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
     SELECT :event, id, event_seq, revision, 'notice', 'completed', coalesce(failure_message, :message),
@@ -121,9 +134,15 @@ WITH open AS MATERIALIZED (
         failure_reason = :failure_reason, failure_message = :failure_message, replay_report = :replay_report::jsonb,
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
-        usage_complete = i.usage_complete AND tally.calls = 0
+        usage_complete = i.usage_complete AND tally.calls = 0,
+        seal = sha256(
+            coalesce(i.seal, '') || :seal_digest::bytea || int8send((extract(epoch FROM now()) * 1000000)::bigint)
+        )
     FROM tally WHERE i.id = :investigation AND i.state IN ('pending', 'running')
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
+), sealed AS (
+    INSERT INTO sealed_step (investigation, revision, keys, digests, head)
+    SELECT run.id, run.revision, :seal_keys::text[], :seal_digests::bytea[], run.seal FROM run
 ), told AS (
     INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
     SELECT :event, run.id, run.event_seq, run.revision, CASE WHEN :state = 'cancelled' THEN 'notice' ELSE 'error' END,

@@ -11,16 +11,27 @@ fence AS MATERIALIZED (
     SELECT investigation FROM lease WHERE investigation = :investigation AND attempt = :attempt FOR SHARE
 )
 
+-- The next revision, the places of the events, and the head of the chain of seals (`seal.py`) after this step.
+-- name: _step
+revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        seal = CASE WHEN :seal_digest::bytea IS NULL THEN i.seal ELSE sha256(
+            coalesce(i.seal, '') || :seal_digest || int8send((extract(epoch FROM now()) * 1000000)::bigint)
+        ) END
+
 -- name: _run
 run AS (
-    UPDATE investigation i SET revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[])
+    UPDATE investigation i SET {_step}
     FROM fence WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 )
 
--- A closed event is never opened again; an event keeps its place whatever replaces it.
+-- What a step writes is sealed. A closed event is never opened again; an event keeps its place whatever replaces it.
 -- name: _events
-events AS (
+sealed AS (
+    INSERT INTO sealed_step (investigation, revision, keys, digests, head)
+    SELECT run.id, run.revision, :seal_keys::text[], :seal_digests::bytea[], run.seal
+    FROM run WHERE :seal_digest::bytea IS NOT NULL
+), events AS (
     INSERT INTO timeline_event AS t
         (id, investigation, seq, revision, type, status, content, metadata, stage, execution, model_call, tool_call)
     SELECT e.id, run.id, run.event_seq - cardinality(:event_ids::uuid[]) + e.place, run.revision,
@@ -79,10 +90,10 @@ SELECT true AS found, (SELECT jsonb_object_agg(server, tools) FROM pinned) AS pi
 -- name: degrade_evidence
 WITH {_fence}, run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        {_step},
         evidence_missing = i.evidence_missing || :missing::jsonb
     FROM fence WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 ), {_events}
 SELECT true AS found FROM run
 
@@ -90,11 +101,11 @@ SELECT true AS found FROM run
 -- name: budget_exceeded
 WITH {_fence}, run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        {_step},
         budget_message = CASE WHEN i.budget_limit IS NULL THEN :budget_message ELSE i.budget_message END,
         budget_limit = coalesce(i.budget_limit, :budget_limit)
     FROM fence WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 ), {_events}
 SELECT true AS found FROM run
 
@@ -130,12 +141,12 @@ WITH {_fence}, interrupted AS (
     SELECT count(*) FILTER (WHERE input_tokens IS NULL) AS calls FROM interrupted
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        {_step},
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
         usage_complete = i.usage_complete AND tally.calls = 0
     FROM fence, tally WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 ), {_events}, left_open AS (
     UPDATE timeline_event t SET status = 'interrupted', revision = run.revision, updated_at = now()
     FROM run WHERE t.investigation = run.id AND t.execution = :id AND t.status = 'streaming'
@@ -166,12 +177,12 @@ WITH {_fence}, interrupted AS (
     FROM fence WHERE c.execution = :id AND c.state = 'started'
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        {_step},
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
         usage_complete = i.usage_complete AND tally.calls = 0
     FROM fence, tally WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 ), {_events}, left_open AS (
     UPDATE timeline_event t SET
         status = CASE WHEN :state = 'completed' THEN 'interrupted' ELSE :state END, revision = run.revision,
@@ -238,7 +249,7 @@ closed AS (
     SELECT count(*) AS calls FROM closed
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        {_step},
         model_calls = i.model_calls + CASE WHEN :ended_state = 'interrupted' THEN 0 ELSE tally.calls END,
         interrupted_model_calls = i.interrupted_model_calls
             + CASE WHEN :ended_state = 'interrupted'
@@ -253,7 +264,7 @@ closed AS (
             ELSE coalesce(i.cost_usd, 0) + tally.calls * :ended_cost_usd::numeric END,
         cost_complete = i.cost_complete AND (tally.calls = 0 OR :ended_cost_usd::numeric IS NOT NULL)
     FROM fence, tally WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 ), {_events}, answered AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, provider_state)
     SELECT :execution, :ended_message_seq, :ended_role, :ended_content, :ended_tool_calls::jsonb,
@@ -300,10 +311,10 @@ closed AS (
     SELECT count(*) FILTER (WHERE made) AS calls FROM closed
 ), run AS (
     UPDATE investigation i SET
-        revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
+        {_step},
         tool_calls = i.tool_calls + tally.calls
     FROM fence, tally WHERE i.id = fence.investigation
-    RETURNING i.id, i.revision, i.event_seq
+    RETURNING i.id, i.revision, i.event_seq, i.seal
 ), {_events}, answered AS (
     INSERT INTO message (execution, seq, role, content, tool_call_id, tool_name)
     SELECT :execution, :ended_message_seq, :ended_role, :ended_content, :ended_tool_call_id, :ended_tool_name FROM run

@@ -15,7 +15,7 @@ from tarsy.cli.plugin import new_app
 RUNNER = CliRunner()
 COMMANDS = [
     "alerts", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval", "replay", "timeline", "trace",
-    "triage", "usage", "why",
+    "triage", "usage", "verdict", "verify", "why",
 ]  # fmt: skip
 
 

@@ -28,7 +28,16 @@ class IncidentReader(ClusterReader):
         self._objects = incident.objects
 
     async def read(self, path: str, parameters: Mapping[str, str | None], *, doing: str) -> str:
-        """Returns the text of an object or a list. Raises ClusterError: there is none, or a selector is wrong."""
+        """Returns the text of the object or the list at a path.
+
+        Args:
+            path: as of the Kubernetes API.
+            parameters: selectors and limits.
+            doing: the request as "verb resource where", for errors.
+
+        Raises:
+            ClusterError: there is none, or a selector is wrong.
+        """
         try:
             return json.dumps(self._answer(path, parameters, doing))
         except ApiError as error:

@@ -1,0 +1,125 @@
+"""Models of the plan that an investigation would follow, in brief."""
+
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from tarsy.http.models import Body, View
+from tarsy.plan.model import AgentPlan, Plan, ServerPlan
+from tarsy.resources.schema import AlertType, ObjectName
+
+
+class PlanQuestion(Body):
+    """The alert to plan for."""
+
+    alert_type: AlertType = Field(description="Type of the alert.")
+    chain: Annotated[ObjectName, Field(description="Name of the chain. Selected by the type when omitted.")] | None = (
+        None
+    )
+
+
+class PlannedServer(View):
+    """A tool server of an agent."""
+
+    name: str
+    namespace: str
+    tool_policy: str = Field(description="ReadOnly: only tools that read. All: every tool.")
+
+    @classmethod
+    def of(cls, server: ServerPlan) -> Self:
+        """Converts a part of a plan."""
+        return cls(name=server.ref.name, namespace=server.ref.namespace, tool_policy=server.policy)
+
+
+class PlannedAgent(View):
+    """An agent of a stage."""
+
+    name: str
+    strategy: str
+    provider: str
+    model: str
+    max_iterations: int
+    servers: tuple[PlannedServer, ...]
+    native_tools: tuple[str, ...]
+
+    @classmethod
+    def of(cls, agent: AgentPlan) -> Self:
+        """Converts a part of a plan."""
+        return cls(
+            name=agent.name,
+            strategy=agent.strategy.value,
+            provider=agent.provider.ref.name,
+            model=agent.provider.model,
+            max_iterations=agent.max_iterations,
+            servers=tuple(map(PlannedServer.of, agent.servers)),
+            native_tools=agent.native_tools,
+        )
+
+
+class PlannedStage(View):
+    """A stage: what it computes, or its agents."""
+
+    name: str
+    computes_changes: bool = Field(description="Whether it computes what changed, without a model.")
+    success_policy: str
+    agents: tuple[PlannedAgent, ...]
+    synthesis: PlannedAgent | None
+
+
+class PlanView(View):
+    """The plan that an alert of this type would follow now, or why there is none."""
+
+    namespace: str
+    alert_type: str
+    chain: str | None = Field(description="Name of the chain. Null: an alert of this type waits for one.")
+    chain_namespace: str | None
+    plan_hash: str | None
+    deadline_seconds: float | None
+    stages: tuple[PlannedStage, ...] = ()
+    executive_summary: bool = False
+    errors: tuple[str, ...] = Field(default=(), description="Why no investigation would start. Empty: it would.")
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Converts a plan."""
+        stages = tuple(
+            PlannedStage(
+                name=stage.name,
+                computes_changes=stage.changes is not None,
+                success_policy=stage.success_policy.value,
+                agents=tuple(map(PlannedAgent.of, stage.agents)),
+                synthesis=None if stage.synthesis is None else PlannedAgent.of(stage.synthesis),
+            )
+            for stage in plan.stages
+        )
+        return cls(
+            namespace=plan.namespace,
+            alert_type=plan.alert_type,
+            chain=plan.chain.name,
+            chain_namespace=plan.chain.namespace,
+            plan_hash=plan.digest,
+            deadline_seconds=plan.limits.investigation_seconds,
+            stages=stages,
+            executive_summary=plan.executive_summary is not None,
+        )
+
+    @classmethod
+    def without_plan(cls, namespace: str, alert_type: str, chain: tuple[str, str] | None, *errors: str) -> Self:
+        """Makes the view of an alert that no investigation would start for.
+
+        Args:
+            namespace: namespace of the alert.
+            alert_type: its type.
+            chain: namespace and name of its chain; None: there is none.
+            errors: why there is no plan.
+        """
+        place, name = chain or (None, None)
+        return cls(
+            namespace=namespace,
+            alert_type=alert_type,
+            chain=name,
+            chain_namespace=place,
+            plan_hash=None,
+            deadline_seconds=None,
+            errors=errors,
+        )
