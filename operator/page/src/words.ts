@@ -11,6 +11,7 @@ import type { Confidence, EventType, PhaseWords, StepWords } from "./api/types";
 export const PHASES: PhaseWords = {
   pending: "Queued",
   running: "Running",
+  parked: "Parked",
   concluding: "Concluding",
   completed: "Succeeded",
   failed: "Failed",
@@ -24,6 +25,7 @@ export const STEPS: StepWords = {
   started: "Running",
   streaming: "Running",
   running: "Running",
+  parked: "Parked",
   completed: "Succeeded",
   failed: "Failed",
   cancelled: "Cancelled",

@@ -9,8 +9,8 @@ from tarsy.record.messages import Role
 from tarsy.record.run import InteractionState, State
 from tarsy.record.waiting import RunWaits, WaitingLimits, WaitingRoom, WaitReason
 from tarsy.runtime.in_process.record import Record as AnyRecord
-from unit.engine.approvals import UNTIL, ScriptedPeople
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage, told
+from unit.engine.people import UNTIL, ScriptedPeople
 from wire.scripted_client import Answer
 
 SCALE, LOOK = "k8s.scale", "k8s.get"

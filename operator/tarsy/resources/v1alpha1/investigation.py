@@ -264,13 +264,33 @@ class RecordRef(Lenient):
     )
 
 
+class ParkedSummary(Lenient):
+    """Why a run waits without a worker."""
+
+    reason: Annotated[str, StringConstraints(max_length=64)] = Field(
+        description="Approval (people decide about a tool call) or ProviderLimit (rate limit of an LLM provider)."
+    )
+    since: Time = Field(description="Time at which the run was parked.")
+    until: Time = Field(description="Time at which it goes on at the latest.")
+    message: Annotated[str, clipped(256), StringConstraints(max_length=256)] = Field(
+        default="", description="What it waits for."
+    )
+
+
 class InvestigationStatus(Status):
     """Progress and outcome of the run."""
 
     phase: Phase | None = Field(
         default=None,
-        description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker), Running, "
-        "Concluding (asked to stop and summarize), Succeeded, Failed, Cancelled, TimedOut.",
+        description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker), Running (also "
+        "while it waits for people, see parked), Concluding (asked to stop and summarize), Succeeded, Failed, Cancelled, "
+        "TimedOut.",
+    )
+    parked: ParkedSummary | None = Field(
+        default=None, description="Set while the run waits for people or for a provider's rate limit."
+    )
+    waited_seconds: Count | None = Field(
+        default=None, description="Seconds for which the run has waited so; they count for no limit."
     )
     alert_type: AlertType | None = Field(default=None, description="Type of the alert.")
     severity: Severity | None = Field(default=None, description="Severity of the alert, if it has one.")
@@ -316,6 +336,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column("Severity", ".status.severity", description="Severity of the alert."),
         Column("Chain", ".status.chain", description="Chain of this run."),
         Column("Phase", ".status.phase", description="Phase of the run."),
+        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for."),
         Column("Progress", ".status.progress", description="Finished and total stages."),
         Column("Confidence", ".status.finding.confidence", description="Confidence of the agents in the finding."),
         Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),

@@ -21,3 +21,12 @@ COMMENT ON COLUMN investigation.seconds_left IS 'of its deadline, when it was pa
 COMMENT ON COLUMN investigation.waited_seconds IS 'time for which the run was parked so far, in all';
 
 CREATE INDEX investigation_parked ON investigation (namespace, wake_at) WHERE parked_at IS NOT NULL;
+
+-- Each parking of a run that waits for people is told of once.
+ALTER TABLE notice ADD COLUMN number integer NOT NULL DEFAULT 0;
+COMMENT ON COLUMN notice.number IS 'attempt of the run that was parked; 0 for its start and its end';
+ALTER TABLE notice DROP CONSTRAINT notice_occasion_check;
+ALTER TABLE notice ADD CONSTRAINT notice_occasion_check CHECK (occasion IN ('started', 'ended', 'waits'));
+ALTER TABLE notice DROP CONSTRAINT notice_investigation_target_occasion_key;
+ALTER TABLE notice ADD CONSTRAINT notice_investigation_target_occasion_key
+    UNIQUE (investigation, target, occasion, number);
