@@ -18,8 +18,8 @@ from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.store import columns, seal
 from tarsy.record.waiting import Wait
+from tarsy.store import columns, seal
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
 from tarsy.store.database import call

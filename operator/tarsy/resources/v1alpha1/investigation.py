@@ -283,8 +283,8 @@ class InvestigationStatus(Status):
     phase: Phase | None = Field(
         default=None,
         description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker), Running (also "
-        "while it waits for people, see parked), Concluding (asked to stop and summarize), Succeeded, Failed, Cancelled, "
-        "TimedOut.",
+        "while it waits for people, see parked), Concluding (asked to stop and summarize), Succeeded, Failed, "
+        "Cancelled, TimedOut.",
     )
     parked: ParkedSummary | None = Field(
         default=None, description="Set while the run waits for people or for a provider's rate limit."
