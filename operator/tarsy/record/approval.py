@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-FRESH = timedelta(minutes=2)
+CHECKS_COUNT_FOR = timedelta(minutes=2)
 """Time for which the checks of an approval count; after that they are made again before the call is sent."""
 
 

@@ -35,7 +35,8 @@ spec:
 ROLLBACK = calls("deploy.rollback", name="checkout")
 LOOK = says("", calls("deploy.history", name="checkout"))
 PROPOSE = says("Revision 7 broke checkout (@callId(deploy.history)), so I go back to revision 6.", ROLLBACK)
-DONE = says("Done." + finding("Revision 7 broke checkout.", "High", ("It came at 10:02.", "deploy.history", "10:02")))
+FOUND = "revision 7 (10:02) changed image to checkout:1.9"
+DONE = says("Done." + finding(f"checkout: {FOUND}", "High", (FOUND, "deploy.history", FOUND)))
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ async def decide(kube: KubeClient, approval: dict[str, Any], decision: str) -> N
 async def test_approved_call_is_sent_once_and_a_replay_sends_none(
     scene: Scene, kube: KubeClient, namespace: str, people: None
 ) -> None:
-    async with scene.product(CONFIGURATION, {"mender": [LOOK, PROPOSE, DONE, DONE, LOOK, PROPOSE, DONE, DONE]}):
+    async with scene.product(CONFIGURATION, {"mender": [LOOK, PROPOSE, DONE, LOOK, PROPOSE, DONE, DONE]}):
         await scene.alert("down", "checkout answers 502 since 10:03", author={"username": "rita"})
         approval = await asked(scene, kube, namespace)
         spec = approval["spec"]
@@ -111,7 +112,7 @@ async def test_approved_call_is_sent_once_and_a_replay_sends_none(
 async def test_rejected_call_is_not_sent_and_the_model_is_told(
     scene: Scene, kube: KubeClient, namespace: str, people: None
 ) -> None:
-    async with scene.product(CONFIGURATION, {"mender": [LOOK, says("", ROLLBACK), PROPOSE, DONE]}):
+    async with scene.product(CONFIGURATION, {"mender": [LOOK, says("", ROLLBACK), PROPOSE, DONE, DONE]}):
         await scene.alert("down", "checkout answers 502 since 10:03", author={"username": "rita"})
         approval = await asked_after_refusal(scene, kube, namespace)
         await decide(kube, approval, "Reject")
