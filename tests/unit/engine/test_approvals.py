@@ -1,10 +1,11 @@
-"""Tool calls that need the approval of people, in the engine."""
+"""Tool calls that need the approval of people, and long rate limits, in the engine: both let the run wait."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.record.messages import Role
 from tarsy.record.run import InteractionState, State
 from tarsy.record.waiting import RunWaits, WaitingLimits, WaitingRoom, WaitReason
@@ -196,3 +197,39 @@ async def test_where_nobody_can_be_asked_the_call_is_refused() -> None:
     made.approvals = Scene(made.models).approvals
     assert (await made.run(ALONE)).state is State.COMPLETED
     assert made.toolboxes.called == []
+
+
+def _limited(seconds: float, *, tries: int = 1) -> Scene:
+    left = [seconds] * tries
+
+    def answer(_: object) -> Answer:
+        if left:
+            wait = left.pop()
+            return Answer(error=ModelError(ModelErrorCode.RATE_LIMIT, "too many", retryable=True, retry_after=wait))
+        return Answer("It broke.")
+
+    return scene(answer)
+
+
+@pytest.mark.parametrize(("seconds", "parks"), [(299.0, False), (300.0, False), (301.0, True), (90_000.0, False)])
+async def test_a_rate_limit_that_is_longer_than_a_worker_may_be_held_parks_the_run(seconds: float, parks: bool) -> None:
+    made = _limited(seconds)
+    if not parks:
+        assert (await made.run(ALONE)).state is State.COMPLETED
+        return
+    wait = (await _waits(made, ScriptedPeople(made.record))).wait
+    assert wait.reason is WaitReason.PROVIDER_LIMIT
+    assert timedelta(seconds=290) < wait.until - datetime.now(UTC) <= timedelta(seconds=301)
+    made.resume()
+    outcome = await made.run(ALONE)
+    assert (outcome.state, outcome.final_analysis) == (State.COMPLETED, "It broke.")
+    first, second = made.models.requests
+    assert first.messages == second.messages, "the model is not told of the wait"
+
+
+async def test_waits_for_a_provider_are_no_answers_lost_in_a_row() -> None:
+    made = _limited(600.0, tries=4)
+    for _ in range(4):
+        await _waits(made, ScriptedPeople(made.record))
+        made.resume()
+    assert (await made.run(ALONE)).state is State.COMPLETED
