@@ -138,7 +138,8 @@ def _gated_tools(server: MCPServer, plan: ServerPlan, health: Health | None) -> 
     """Names the tools of which each call needs approval, in a sentence; empty: none does."""
     if plan.policy is ToolPolicy.READ_ONLY:
         return ""
-    known = sorted(health.found.offer.gated) if health is not None and health.found.digests else []
+    found = health.found if health is not None else None
+    known = sorted(found.offer.gated) if found is not None and found.digests else []
     which = known or list(server.spec.tools.destructive)
     if not which and plan.policy is not ToolPolicy.APPROVE:
         return ""
