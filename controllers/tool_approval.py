@@ -12,7 +12,7 @@ from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError
-from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge
+from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge_decisions
 from tarsy.resources.meta import GROUP, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import MCPServer, ToolApproval, ToolApprovalStatus
 from tarsy.resources.v1alpha1.common import ConditionType
@@ -105,7 +105,7 @@ async def _judged(
     ]
     entitled = frozenset([one.username for one in decisions if await _may_approve(one, approval, context)])
     counted = [one for one in decisions if one.username in entitled and one.digest == record.digest]
-    state = judge(asked, counted, entitled, now)
+    state = judge_decisions(asked, counted, entitled, now)
     if state is not ApprovalState.APPROVED:
         return state, counted, None
     if not _is_as_shown(approval, record, context):
