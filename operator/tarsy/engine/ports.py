@@ -67,8 +67,8 @@ class Recorder(Protocol):
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
         """Boundary (c); consumes the approval of a call that has one.
 
-        Returns whether the call is on record as made, and may be sent. False for one that was not to be made, and for
-        one whose approval did not hold any more (withdrawn, expired, or consumed by another call).
+        Returns whether the call may be sent. False for one that is not made, and for one whose approval did not hold
+        any more (withdrawn, expired, or consumed by another call), whose row then has that as its answer.
         """
         ...
 

@@ -76,7 +76,7 @@ class ToolCallStart:
 
     `made` is False for a call that is answered without its server: a repetition, which gets the answer of the call
     `repeated_of`; a call beyond the budget; or one that is `refused` (the reason of a `Refusal`). `approval` is the one
-    that permits the call, and is consumed with this step; a call whose approval does not hold any more is not made.
+    that permits the call, and is consumed with this step; a call whose approval does not hold any more is not sent.
     """
 
     id: UUID

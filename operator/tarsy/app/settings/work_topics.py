@@ -113,7 +113,7 @@ class ExecutionSettings(SettingsTopic):
     )
     max_wait_hours: Annotated[float, Flag("--max-wait-hours")] = Field(
         _WORKER.max_wait_seconds / 3600,
-        gt=0,
+        ge=0,
         le=168,
         description="Hours that one investigation may wait in all. Its deadline and its budget do not run meanwhile.",
     )

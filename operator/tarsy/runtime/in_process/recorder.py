@@ -190,12 +190,11 @@ class MemoryRecorder:
             if earlier.state is InteractionState.STARTED:
                 _owed(earlier.start.attempt < call.attempt, "an attempt at a tool call is made once")
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
+        held = call.approval is None or self.record.approved.pop(call.approval, None) == call.id
         if new:
-            held = call.approval is None or self.record.approved.pop(call.approval, None) == call.id
-            start = replace(call, made=call.made and held)
-            self.record.tool_calls[call.id] = ToolCallRow(start, began=self._tick())
+            self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
         self._events(events)
-        return self.record.tool_calls[call.id].start.made
+        return call.made and held
 
     async def tool_call_answered(
         self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()

@@ -124,7 +124,7 @@ ON CONFLICT (namespace, questions) DO UPDATE SET claimed_at = excluded.claimed_a
 -- name: lock_leases
 SELECT investigation FROM lease WHERE investigation = ANY(:ids::uuid[]) FOR UPDATE SKIP LOCKED
 
--- A run that was parked goes on with what was left of its deadline, and its timeline reports how long it waited.
+-- A run that was parked goes on with what was left of its deadline.
 -- name: take
 WITH parked AS MATERIALIZED (
     SELECT id, parked_at, parked_for,
@@ -137,22 +137,14 @@ WITH parked AS MATERIALIZED (
         deadline = coalesce(
             deadline, clock_timestamp() + coalesce(seconds_left, limit_seconds) * interval '1 second'
         ),
-        event_seq = event_seq + CASE WHEN p.parked_at IS NULL THEN 0 ELSE 1 END,
         waited_seconds = waited_seconds + coalesce(p.seconds, 0),
         parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL
     FROM parked p WHERE i.id = p.id AND i.state IN ('pending', 'running')
     RETURNING i.id, attempt, namespace, name, desired_state, deadline, parent, started_at - accepted_at AS waited,
-        p.parked_for, p.seconds, revision, event_seq
+        p.parked_for, p.seconds
 ), leased AS (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, :worker FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
-), told AS (
-    INSERT INTO timeline_event (id, investigation, seq, revision, type, status, content, metadata)
-    SELECT md5(id || '/woken/' || attempt)::uuid, id, event_seq, revision, 'notice', 'completed',
-        'The run goes on, after it has waited for ' || round(seconds) || ' s.',
-        jsonb_build_object('reason', 'Woken', 'waitedFor', parked_for, 'seconds', round(seconds))
-    FROM taken WHERE parked_for IS NOT NULL
-    ON CONFLICT DO NOTHING
 )
 SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.runbook, n.author,
     CASE WHEN t.parent IS NULL THEN n.alert_data ELSE '' END AS alert_data,

@@ -274,7 +274,7 @@ closed AS (
 )
 
 -- Earlier tries of the same call, left open by dead attempts, are interrupted. A call with an :approval consumes it: at
--- most one statement ever does. A call whose approval does not hold any more is on record as not made.
+-- most one statement ever does, and may be written again when its answer was lost on the way.
 -- name: _tool_call_started
 consumed AS (
     UPDATE tool_approval a SET state = 'consumed', consumed_attempt = :attempt, revision = a.revision + 1
@@ -289,13 +289,20 @@ consumed AS (
         AND c.attempt < :call_attempt AND c.state = 'started'
 )
 
+-- Whether the call may be sent: it needs no approval, or has consumed one.
+-- name: _may_be_sent
+:made AND (:approval::uuid IS NULL OR (SELECT count(*) > 0 FROM consumed) OR EXISTS (
+    SELECT FROM tool_approval a
+    WHERE a.id = :approval AND a.interaction = :id AND a.state = 'consumed' AND a.consumed_attempt = :attempt
+)) AS made
+
 -- name: _tool_call_row
 INSERT INTO mcp_interaction AS c
     (id, execution, message_seq, index, attempt, call_id, server, tool, arguments, idempotency_key,
     made, repeatable, repeated_of, access, refused)
 SELECT :id, :execution, :message_seq, :index, :call_attempt, :call_id, :server, :tool, :arguments, :idempotency_key,
-    :made AND (:approval::uuid IS NULL OR consumed.id IS NOT NULL), :repeatable, :repeated_of, :access, :refused
-FROM run LEFT JOIN consumed ON true
+    :made, :repeatable, :repeated_of, :access, :refused
+FROM run
 ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 
 -- A result that was written before stays, with its duration.
@@ -351,7 +358,7 @@ SELECT EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found FROM r
 -- name: tool_call_started
 WITH {_fence}, {_run}, {_events}, {_tool_call_started}
 {_tool_call_row}
-RETURNING true AS found, c.made
+RETURNING true AS found, {_may_be_sent}
 
 -- The result of a call that stays open, because its summary for the model is to be made first.
 -- name: tool_call_answered
@@ -369,7 +376,7 @@ SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found FROM r
 -- name: model_call_finished__tool_call_started
 WITH {_fence}, {_model_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
-RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found, c.made
+RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found, {_may_be_sent}
 
 -- Boundaries (d) and (a).
 -- name: tool_call_finished__model_call_started
@@ -387,4 +394,4 @@ RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
 -- name: tool_call_finished__tool_call_started
 WITH {_fence}, {_tool_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
-RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found, c.made
+RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found, {_may_be_sent}
