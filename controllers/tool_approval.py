@@ -12,16 +12,16 @@ from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError
-from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge
+from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge_decisions
 from tarsy.resources.meta import GROUP, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import MCPServer, ToolApproval, ToolApprovalStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.approvals import ApprovalRecord, ApprovalStore
 
-RECHECK_SECONDS = 15.0
+DOUBT_SECONDS = 15.0
 """Seconds until decisions that do not count yet are judged again: rights and policies are not watched."""
 
-KEPT = timedelta(days=7)
+SETTLED_KEPT = timedelta(days=7)
 """Time for which the object of a settled approval is kept; the record has it longer."""
 
 _PHASES = {
@@ -76,14 +76,14 @@ async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: R
     written = await write_status(context.kubernetes.client, context.cache, approval, status)
     await approvals.published(record.id, record.revision)
     if written is not None and record.state is not ApprovalState.PENDING and status.phase != approval.status.phase:
-        await context.kubernetes.events.tell(approval, status.phase or "Decided", record.outcome or "")
+        await context.kubernetes.events.tell(approval, _PHASES[record.state], record.outcome or "")
     if record.state in (ApprovalState.PENDING, ApprovalState.APPROVED):
         left = (record.expires_at - now).total_seconds()
-        return RECHECK_SECONDS if approval.spec.decisions or left <= 0 else min(left + 1, 600.0)
+        return DOUBT_SECONDS if approval.spec.decisions or left <= 0 else min(left + 1, 600.0)
     return await _expire(approval, record, now, context)
 
 
-async def deleted(uid: str, approvals: ApprovalStore, context: ReconcileContext) -> None:
+async def withdraw_deleted(uid: str, approvals: ApprovalStore, context: ReconcileContext) -> None:
     """Withdraws an approval whose object was deleted; the decisions stay on record."""
     record = await approvals.of_object(uid)
     if record is not None:
@@ -105,7 +105,7 @@ async def _judged(
     ]
     entitled = frozenset([one.username for one in decisions if await _may_approve(one, approval, context)])
     counted = [one for one in decisions if one.username in entitled and one.digest == record.digest]
-    state = judge(asked, counted, entitled, now)
+    state = judge_decisions(asked, counted, entitled, now)
     if state is not ApprovalState.APPROVED:
         return state, counted, None
     if not _is_as_shown(approval, record, context):
@@ -185,7 +185,7 @@ def _status(
 async def _expire(
     approval: ToolApproval, record: ApprovalRecord, now: datetime, context: ReconcileContext
 ) -> float | None:
-    left = ((record.decided_at or now) + KEPT - now).total_seconds()
+    left = ((record.decided_at or now) + SETTLED_KEPT - now).total_seconds()
     if left > 0:
         return left + 1
     meta = approval.metadata

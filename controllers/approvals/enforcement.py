@@ -8,9 +8,9 @@ is admitted, and nothing is executed.
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.v1alpha1 import ToolApproval
 
-POLICY = "tarsy-approve"
+APPROVE_POLICY = "tarsy-approve"
 _FORGER = "tarsy.dev:forged-decision"
-_REFUSED = ("must be your own", POLICY)
+_REFUSED = ("must be your own", APPROVE_POLICY)
 
 
 async def why_not_enforced(approval: ToolApproval, client: KubeClient) -> str | None:
@@ -37,8 +37,8 @@ async def why_not_enforced(approval: ToolApproval, client: KubeClient) -> str | 
             raise
         if error.status == 403 and all(words in error.message for words in _REFUSED):
             return None
-        return f"a forged decision was refused by something else than the policy {POLICY}: {error.message}"
+        return f"a forged decision was refused by something else than the policy {APPROVE_POLICY}: {error.message}"
     return (
         "the API server admitted a decision in another name, so a username in spec.decisions proves nothing: install "
-        f"the policy {POLICY} with its binding (manifests/components/policies, Kubernetes 1.30 or newer)"
+        f"the policy {APPROVE_POLICY} with its binding (manifests/components/policies, Kubernetes 1.30 or newer)"
     )

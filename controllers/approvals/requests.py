@@ -17,7 +17,7 @@ from tarsy.resources.v1alpha1 import ToolApproval
 from tarsy.store.approvals import ApprovalRecord, ApprovalStore
 
 _log = logging.getLogger(__name__)
-ROUND_SECONDS = 2.0
+ASKING_SECONDS = 2.0
 
 
 class ApprovalRequests:

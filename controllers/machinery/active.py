@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from tarsy.controllers.approvals.requests import ROUND_SECONDS as APPROVAL_SECONDS
-from tarsy.controllers.approvals.requests import ApprovalRequests
+from tarsy.controllers.approvals.requests import ASKING_SECONDS, ApprovalRequests
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -179,7 +178,7 @@ class ActiveController:
             if self._workloads is not None:
                 group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
             if self._approvals is not None:
-                group.create_task(self._while_active(APPROVAL_SECONDS, self._approvals.round))
+                group.create_task(self._while_active(ASKING_SECONDS, self._approvals.round))
             if self._notifications is not None:
                 group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
             if self._served is not None:

@@ -68,7 +68,7 @@ class Reconciler:
             if key.kind in _EVALS and context.store.evals is not None:
                 await context.store.evals.deleted(UUID(uid))
             if key.kind == ToolApproval.KIND and context.store.approvals is not None:
-                await tool_approval.deleted(uid, context.store.approvals, context)
+                await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
             self._informer.ended(key, uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-FRESH = timedelta(minutes=2)
+CHECKS_COUNT_FOR = timedelta(minutes=2)
 """Time for which the checks of an approval count; after that they are made again before the call is sent."""
 
 
@@ -51,10 +51,10 @@ class GatedCall:
     def digest(self) -> str:
         """The digest that people sign, as `sha256:` and hex."""
         parts = [1, self.server_uid, self.server_generation, self.tool, self.definition, self.arguments]
-        return f"sha256:{hashlib.sha256(canonical(parts).encode()).hexdigest()}"
+        return f"sha256:{hashlib.sha256(plain_json(parts).encode()).hexdigest()}"
 
 
-def canonical(value: Any) -> str:
+def plain_json(value: Any) -> str:
     """Returns the one JSON text of a value: keys sorted, no spaces, and no text that JSON cannot tell from another.
 
     Raises:
@@ -99,7 +99,7 @@ class AskedApproval:
     expires_at: datetime
 
 
-def judge(
+def judge_decisions(
     asked: AskedApproval, decisions: Sequence[SignedDecision], entitled: frozenset[str], now: datetime
 ) -> ApprovalState:
     """Returns what decisions amount to; anything that is not clearly an approval is none.

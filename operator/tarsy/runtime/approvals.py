@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.plan.model import ObjectRef, Plan
-from tarsy.record.approval import ApprovalState, GatedCall, canonical
+from tarsy.record.approval import ApprovalState, GatedCall, plain_json
 from tarsy.record.ids import named_uuid
 from tarsy.record.messages import Access, Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits
@@ -93,7 +93,7 @@ class RunApprovals:
             return _refusal(question, "ApprovalUnavailable", "its server is no object that people can approve for")
         try:
             arguments = _plain_object(question.arguments)
-            if len(canonical(arguments)) > MAX_ARGUMENTS:
+            if len(plain_json(arguments)) > MAX_ARGUMENTS:
                 raise ValueError(f"they take more than {MAX_ARGUMENTS} characters")
         except ValueError as error:
             why = f"people could not see its arguments as they would be sent: {error}; give one plain JSON object"
@@ -113,7 +113,7 @@ class RunApprovals:
                 "tool": question.tool,
                 "access": access.value,
             },
-            "arguments": canonical(call.arguments),
+            "arguments": plain_json(call.arguments),
             "preview": {"kind": "None"},
             "why": {"claim": question.answer[:MAX_CLAIM], "evidence": cited[:MAX_QUOTES]},
         }

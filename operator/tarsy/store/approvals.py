@@ -13,7 +13,7 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.approval import FRESH, ApprovalState, SignedDecision
+from tarsy.record.approval import CHECKS_COUNT_FOR, ApprovalState, SignedDecision
 from tarsy.record.run import LeaseLost
 from tarsy.store.database import call
 from tarsy.store.queries import load
@@ -121,7 +121,7 @@ class ApprovalStore:
 
     async def of_call(self, interaction: UUID) -> ApprovalRecord | None:
         """Returns the approval of a tool call; one whose checks are too old is pending again."""
-        seconds = FRESH.total_seconds() / 2
+        seconds = CHECKS_COUNT_FOR.total_seconds() / 2
         await self._fetch("check an approval again", "check_again", interaction=interaction, seconds=seconds)
         rows = await self._fetch("read an approval", "of_interaction", interaction=interaction)
         return _record(rows[0]) if rows else None

@@ -227,12 +227,6 @@ def _model_call_finished(seal: Seal, values: _Values) -> None:
         )
 
 
-def _tool_call_started(seal: Seal, values: _Values) -> None:
-    """Adds the start of a call; whether one with an approval is made is decided by its statement, and not sealed."""
-    of_row = {**values, "made": values["made"] if values["approval"] is None else None}
-    seal.add(f"tool-call/{values['id']}", *(of_row[name] for name in TOOL_CALL))
-
-
 def _tool_call_answered(seal: Seal, values: _Values) -> None:
     seal.add(f"tool-call/{values['id']}/answer", *answer_values(values))
 
@@ -283,7 +277,7 @@ _PARTS: Mapping[str, Callable[[Seal, _Values], None]] = {
     "finish_execution": _named("execution", EXECUTION_END, "/end"),
     "model_call_started": _model_call_started,
     "model_call_finished": _model_call_finished,
-    "tool_call_started": _tool_call_started,
+    "tool_call_started": _named("tool-call", TOOL_CALL),
     "tool_call_answered": _tool_call_answered,
     "tool_call_finished": _tool_call_finished,
 }

@@ -209,9 +209,7 @@ class _Rows:
     def tool_call(self, row: asyncpg.Record) -> None:
         """Checks a tool call."""
         key = f"tool-call/{row['id']}"
-        of_row = dict(row)
-        with_approval = [(of_row | {"made": None})[name] for name in seal.TOOL_CALL]
-        self._check(key, row["started_at"], [row[name] for name in seal.TOOL_CALL], with_approval)
+        self._check(key, row["started_at"], [row[name] for name in seal.TOOL_CALL])
         if row["result"] is not None:
             self._check(f"{key}/answer", None, seal.answer_values(row))
         if not self._interrupted(f"{key}/end", row):
@@ -252,24 +250,14 @@ class _Rows:
             return
         self._check(key, at, values)
 
-    def _check(
-        self, key: str, at: datetime | None, values: Sequence[Any], instead: Sequence[Any] | None = None
-    ) -> None:
-        """Compares a row with its entry.
-
-        Args:
-            key: of the entry.
-            at: time that the row has; None: it has none of its own.
-            values: the values of the row.
-            instead: values that may be sealed in place of these; None: none.
-        """
+    def _check(self, key: str, at: datetime | None, values: Sequence[Any]) -> None:
         self._seen.add(key)
         found = self._entries.get(key)
         if found is None:
             self._flaw(
                 FlawKind.NOT_SEALED, key, "is in the record, but not sealed: it was added, or is of an older version"
             )
-        elif found.digest != seal.entry(*values) and (instead is None or found.digest != seal.entry(*instead)):
+        elif found.digest != seal.entry(*values):
             self._flaw(FlawKind.CHANGED, key, "is not as it was sealed")
         elif at is not None and at != found.at:
             self._flaw(

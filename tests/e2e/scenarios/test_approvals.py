@@ -35,7 +35,8 @@ spec:
 ROLLBACK = calls("deploy.rollback", name="checkout")
 LOOK = says("", calls("deploy.history", name="checkout"))
 PROPOSE = says("Revision 7 broke checkout (@callId(deploy.history)), so I go back to revision 6.", ROLLBACK)
-DONE = says("Done." + finding("Revision 7 broke checkout.", "High", ("It came at 10:02.", "deploy.history", "10:02")))
+FOUND = "revision 7 (10:02) changed image to checkout:1.9"
+DONE = says("Done." + finding(f"checkout: {FOUND}", "High", (FOUND, "deploy.history", FOUND)))
 
 
 @pytest.fixture
@@ -72,11 +73,22 @@ async def decide(kube: KubeClient, approval: dict[str, Any], decision: str) -> N
     await kube.patch("ToolApproval", meta["namespace"], meta["name"], {"spec": {"decisions": [entry]}})
 
 
+async def ended(kube: KubeClient, namespace: str) -> None:
+    """Waits until the alert's run has ended."""
+
+    async def finished() -> bool:
+        found = await kube.get("Alert", namespace, "down")
+        conditions = found.get("status", {}).get("conditions", ())
+        return any(one["type"] == "Finished" and one["status"] == "True" for one in conditions)
+
+    await until("the run has ended", finished)
+
+
 @pytest.mark.newer_api
 async def test_approved_call_is_sent_once_and_a_replay_sends_none(
     scene: Scene, kube: KubeClient, namespace: str, people: None
 ) -> None:
-    async with scene.product(CONFIGURATION, {"mender": [LOOK, PROPOSE, DONE, DONE, LOOK, PROPOSE, DONE, DONE]}):
+    async with scene.product(CONFIGURATION, {"mender": [LOOK, PROPOSE, DONE, LOOK, PROPOSE, DONE, DONE]}):
         await scene.alert("down", "checkout answers 502 since 10:03", author={"username": "rita"})
         approval = await asked(scene, kube, namespace)
         spec = approval["spec"]
@@ -93,7 +105,7 @@ async def test_approved_call_is_sent_once_and_a_replay_sends_none(
         assert await scene.pool.fetchval("SELECT count(*) FROM mcp_interaction WHERE tool = 'rollback'") == 0
         for obj in manifest("components/policies/approve.yaml"):
             await put(kube, obj)
-        await scene.run("down")
+        await ended(kube, namespace)
         rows = await scene.pool.fetch("SELECT made, result FROM mcp_interaction WHERE tool = 'rollback'")
         assert [tuple(row) for row in rows] == [(True, "checkout is at revision 6")]
         state = await scene.pool.fetchrow("SELECT state, consumed_attempt FROM tool_approval")
@@ -111,11 +123,11 @@ async def test_approved_call_is_sent_once_and_a_replay_sends_none(
 async def test_rejected_call_is_not_sent_and_the_model_is_told(
     scene: Scene, kube: KubeClient, namespace: str, people: None
 ) -> None:
-    async with scene.product(CONFIGURATION, {"mender": [LOOK, says("", ROLLBACK), PROPOSE, DONE]}):
+    async with scene.product(CONFIGURATION, {"mender": [LOOK, says("", ROLLBACK), PROPOSE, DONE, DONE]}):
         await scene.alert("down", "checkout answers 502 since 10:03", author={"username": "rita"})
         approval = await asked_after_refusal(scene, kube, namespace)
         await decide(kube, approval, "Reject")
-        await scene.run("down")
+        await ended(kube, namespace)
         rows = await scene.pool.fetch(
             "SELECT made, refused, result FROM mcp_interaction WHERE tool = 'rollback' ORDER BY message_seq"
         )

@@ -17,8 +17,8 @@ from tarsy_dev.objects import manifest, put
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Approvals are looked at again soon."""
-    monkeypatch.setattr("tarsy.controllers.tool_approval.RECHECK_SECONDS", 0.3)
-    monkeypatch.setattr("tarsy.controllers.machinery.active.APPROVAL_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.controllers.tool_approval.DOUBT_SECONDS", 0.3)
+    monkeypatch.setattr("tarsy.controllers.machinery.active.ASKING_SECONDS", 0.2)
 
 
 async def asked(desk: Desk, **changed: Any) -> ApprovalRequest:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.record.approval import ApprovalState, AskedApproval, GatedCall, SignedDecision, canonical, judge
+from tarsy.record.approval import ApprovalState, AskedApproval, GatedCall, SignedDecision, judge_decisions, plain_json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = GatedCall(
@@ -66,20 +66,23 @@ def other_call(chance: random.Random) -> GatedCall:
 
 def test_none_of_ten_thousand_mutations_is_what_people_approved() -> None:
     chance, signed = random.Random(23), SignedDecision("anna", True, CALL.digest)
-    assert judge(ASKED, [signed], frozenset({"anna"}), NOW) is ApprovalState.APPROVED
+    assert judge_decisions(ASKED, [signed], frozenset({"anna"}), NOW) is ApprovalState.APPROVED
     for _ in range(8_000):
         call = other_call(chance)
-        if replace(call, arguments=CALL.arguments) == CALL and canonical(call.arguments) == canonical(CALL.arguments):
+        if replace(call, arguments=CALL.arguments) == CALL and plain_json(call.arguments) == plain_json(CALL.arguments):
             continue  # such as a list of one in reverse
         assert call.digest != CALL.digest, call
-        assert judge(replace(ASKED, digest=call.digest), [signed], frozenset({"anna"}), NOW) is ApprovalState.PENDING
+        assert (
+            judge_decisions(replace(ASKED, digest=call.digest), [signed], frozenset({"anna"}), NOW)
+            is ApprovalState.PENDING
+        )
     for _ in range(2_000):
         place = chance.randrange(len(CALL.digest))
         letter = chance.choice("0123456789abcdefABCDEF: ")
         digest = CALL.digest[:place] + letter + CALL.digest[place + 1 :]
         if digest != CALL.digest:
             forged = replace(signed, digest=digest)
-            assert judge(ASKED, [forged], frozenset({"anna"}), NOW) is ApprovalState.PENDING
+            assert judge_decisions(ASKED, [forged], frozenset({"anna"}), NOW) is ApprovalState.PENDING
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
@@ -87,15 +90,15 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_order_of_keys_and_way_of_writing_do_not_matter(value: Any) -> None:
-    assert canonical(json.loads(json.dumps(value))) == canonical(value)
+    assert plain_json(json.loads(json.dumps(value))) == plain_json(value)
     if isinstance(value, dict):
-        assert canonical(dict(reversed(value.items()))) == canonical(value)
+        assert plain_json(dict(reversed(value.items()))) == plain_json(value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {"a": float("inf")}, {1: "a"}, [{"a": {None: 1}}]])
 def test_what_json_cannot_tell_has_no_digest(value: Any) -> None:
     with pytest.raises(ValueError):
-        canonical(value)
+        plain_json(value)
 
 
 def yes(username: str, digest: str = CALL.digest) -> SignedDecision:
@@ -133,9 +136,9 @@ def test_decisions_of_people_who_may_and_did_not_ask_are_an_approval(
 ) -> None:
     entitled = frozenset({"anna", "ben", "rita"})
     asked = replace(ASKED, required=required)
-    assert judge(asked, decisions, entitled, NOW + timedelta(seconds=after)) is state
+    assert judge_decisions(asked, decisions, entitled, NOW + timedelta(seconds=after)) is state
 
 
 def test_nobody_approves_where_nobody_is_known_to_have_asked() -> None:
     unknown = replace(ASKED, requesters=frozenset())
-    assert judge(unknown, [yes("anna")], frozenset({"anna"}), NOW) is ApprovalState.PENDING
+    assert judge_decisions(unknown, [yes("anna")], frozenset({"anna"}), NOW) is ApprovalState.PENDING

@@ -73,7 +73,7 @@ class Preview(Model):
     )
 
 
-class Grounds(Model):
+class CallGrounds(Model):
     """The agent's reason, with the results that it cites."""
 
     claim: Annotated[str, clipped(MAX_CLAIM), StringConstraints(min_length=1, max_length=MAX_CLAIM)] = Field(
@@ -142,7 +142,7 @@ class ToolApprovalSpec(Model):
         default=(), max_length=MAX_TARGETS, description="Objects that the call changes, if the MCPServer declares them."
     )
     preview: Preview = Field(description="What the call would change.")
-    why: Grounds = Field(description="Reason and evidence.")
+    why: CallGrounds = Field(description="Reason and evidence.")
     expires_at: Time = Field(description="Time until which people can decide.")
     required: Annotated[int, Field(ge=1, le=2)] = Field(description="Number of people who must approve.")
     requesters: tuple[Username, ...] = Field(
