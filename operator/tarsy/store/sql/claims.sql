@@ -153,6 +153,7 @@ SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, 
     extract(epoch FROM t.waited)::double precision AS waited_seconds,
     t.parked_for, coalesce(t.seconds, 0) AS parked_seconds
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
+ORDER BY array_position(:ids::uuid[], t.id)
 
 -- A worker that registers holds no lease, even if it held some before. One whose code is too old for the schema (:knows
 -- is the newest migration it knows) is not registered.
