@@ -79,6 +79,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     (quantile(0.95, "tarsy_investigation_wait_seconds", "kind"), "{{kind}}, 95 %"),
                     ("max(tarsy_investigations_queued_oldest_seconds)", "the oldest that waits"),
+                    (quantile(0.95, "tarsy_investigation_parked_seconds", "reason"), "parked, {{reason}}, 95 %"),
                 ),
             ),
             Panel(

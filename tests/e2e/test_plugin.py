@@ -75,7 +75,7 @@ async def test_an_investigator_submits_follows_asks_why_and_asks_back_and_reads_
     submitted = await said(await ada.start("alerts", "submit", "-f", "-", "--wait"), alert())
     assert submitted.status == 0, submitted
     assert "look saw df" in submitted.out
-    assert f"Finding (High): {SUMMARY}" in submitted.out
+    assert f"Finding (Medium): {SUMMARY}" in submitted.out
     told = await ada.tarsy("alerts", "submit", "-f", "-", "-o", "json", stdin=alert("second"))
     name = json.loads(told.out)["investigation"]
 

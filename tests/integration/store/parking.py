@@ -117,7 +117,11 @@ class Fleet:
 
 async def decide(pool: asyncpg.Pool, run: UUID, state: str = "approved") -> None:
     """Decides about all calls of a run, and wakes it."""
-    await pool.execute("UPDATE tool_approval SET state = $2 WHERE investigation = $1 AND state = 'pending'", run, state)
+    await pool.execute(
+        "UPDATE tool_approval SET state = $2, checked_at = now() WHERE investigation = $1 AND state = 'pending'",
+        run,
+        state,
+    )
     await Runs(pool).wake(run)
 
 

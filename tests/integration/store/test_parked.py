@@ -230,7 +230,7 @@ async def test_many_parked_runs_hold_nothing_and_all_go_on_after_a_restart_of_ev
     assert await Claims(pool).claim(await worker(pool), 50, 100) == []
     await Claims(pool).deregister(before)
     await pool.execute("DELETE FROM worker")
-    await pool.execute("UPDATE tool_approval SET state = 'approved'")
+    await pool.execute("UPDATE tool_approval SET state = 'approved', checked_at = now()")
     await asyncio.gather(*(Runs(pool).wake(run) for run in runs))
     await Fleet(pool, tools=fleet.tools).all_that_can(await worker(pool), places=50)
     ended = await pool.fetch("SELECT state, count(*) FROM investigation GROUP BY state")
