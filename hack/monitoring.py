@@ -53,6 +53,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     ("max(tarsy_investigations_queued)", "waiting"),
                     ("max(tarsy_investigations_running)", "running"),
+                    ("max by (reason) (tarsy_investigations_parked)", "parked, {{reason}}"),
                     ("max by (state) (tarsy_questions_open)", "questions, {{state}}"),
                 ),
             ),
@@ -78,6 +79,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     (quantile(0.95, "tarsy_investigation_wait_seconds", "kind"), "{{kind}}, 95 %"),
                     ("max(tarsy_investigations_queued_oldest_seconds)", "the oldest that waits"),
+                    (quantile(0.95, "tarsy_investigation_parked_seconds", "reason"), "parked, {{reason}}, 95 %"),
                 ),
             ),
             Panel(

@@ -40,7 +40,8 @@ async def test_two_stages_with_a_parallel_one_leave_all_five_layers(tenant: Tena
     assert condition(inv, "Succeeded") == "True", status
     assert condition(inv, "EvidenceDegraded") == "False"
     assert (status["phase"], status["progress"], status["attempt"]) == ("Succeeded", "4/4", 1)
-    assert status["finding"] == {"summary": SUMMARY, "confidence": "High", "claims": 1, "supportedClaims": 1}
+    finding = {"summary": SUMMARY, "confidence": "Medium", "claims": 1, "supportedClaims": 1, "integrity": "A"}
+    assert status["finding"] == finding
     record = await tenant.record(identity)
     assert status["usage"]["modelCalls"] == record.model_calls == len(model.journal.requests) == 7
     assert status["usage"]["toolCalls"] == record.tool_calls == 3

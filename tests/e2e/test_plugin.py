@@ -75,7 +75,7 @@ async def test_an_investigator_submits_follows_asks_why_and_asks_back_and_reads_
     submitted = await said(await ada.start("alerts", "submit", "-f", "-", "--wait"), alert())
     assert submitted.status == 0, submitted
     assert "look saw df" in submitted.out
-    assert f"Finding (High): {SUMMARY}" in submitted.out
+    assert f"Finding (Medium): {SUMMARY}" in submitted.out
     told = await ada.tarsy("alerts", "submit", "-f", "-", "-o", "json", stdin=alert("second"))
     name = json.loads(told.out)["investigation"]
 
@@ -213,7 +213,7 @@ async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(te
     await tenant.investigate("again")
     await tenant.finished("again")
     compared = json.loads((await bob.tarsy("compare", "run", "again", "-o", "json")).out)
-    assert [agent["first"] for agent in compared["agents"]] == [None] * len(compared["agents"])
+    assert [agent["first"] for agent in compared["agents"]] == [[]] * len(compared["agents"])
     assert sum(agent["same"] for agent in compared["agents"]) == compared["first"]["toolCalls"] > 0
     assert compared["first"]["summary"] == compared["second"]["summary"]
     side_by_side = await bob.tarsy("compare", "run", "again")

@@ -26,6 +26,7 @@ from tarsy.evals.cassette import (
     Truth,
     write_cassette,
 )
+from tarsy.record.integrity import Integrity
 from tarsy.record.messages import Access
 from tarsy_dev.model import ScriptedModel, parse_script
 
@@ -98,7 +99,8 @@ def cassette(truth: Truth | None = TRUTH) -> Cassette:
     )
     arguments = {"namespace": "shop", "pod": "checkout-1"}
     log = "configuration error: PAYMENT_API_URL is not set"
-    return Cassette(header, (RecordedCall(server="kubernetes", tool="get_logs", arguments=arguments, result=log),))
+    call = RecordedCall(server="kubernetes", tool="get_logs", arguments=arguments, result=log, integrity=Integrity.K)
+    return Cassette(header, (call,))
 
 
 @dataclass(frozen=True)

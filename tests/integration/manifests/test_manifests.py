@@ -20,7 +20,7 @@ EVERYWHERE = {
     *((f"{kind.PLURAL}.tarsy.dev/status", "patch") for kind in KINDS.values()),
     *(
         (f"{plural}.tarsy.dev", verb)
-        for plural in ("alerts", "evalruns", "investigations")
+        for plural in ("alerts", "evalruns", "investigations", "toolapprovals")
         for verb in ("create", "attribute", "patch", "delete")
     ),
     ("chatmessages.tarsy.dev", "patch"),

@@ -9,7 +9,8 @@ from tarsy.record.words import phase_of, word
 
 
 def test_every_state_has_a_word_of_kubectl() -> None:
-    assert [phase_of(state) for state in State] == ["Queued", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
+    phases = ["Queued", "Running", "Parked", "Succeeded", "Failed", "Cancelled", "TimedOut"]
+    assert [phase_of(state) for state in State] == phases
     assert phase_of(State.RUNNING, DesiredState.CONCLUDED) == "Concluding"
     for state in (*State, *InteractionState, *EventStatus):
         assert word(state)[0].isupper() and "_" not in word(state), state

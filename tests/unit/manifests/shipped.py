@@ -12,7 +12,12 @@ MANIFESTS = ROOT / "manifests"
 INSTALLED = (
     "base",
     "library",
+    "components/github-tools",
+    "components/gitlab-tools",
     "components/gitops-tools",
+    "components/grafana-tools",
+    "components/kubernetes-mcp-tools",
+    "components/loki-tools",
     "components/mutating-policy",
     "components/policies",
     "components/postgres",

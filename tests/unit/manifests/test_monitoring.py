@@ -132,7 +132,8 @@ def test_prometheus_finds_the_port_of_every_pod_and_is_let_in_there_only() -> No
     scraping = documents(FOLDER / "scraping.yaml")
     (monitor,) = (obj for obj in scraping if obj["kind"] == "ServiceMonitor")
     services = [obj for obj in scraping if obj["kind"] == "Service"]
-    pods = {w["metadata"]["name"]: w["spec"]["template"] for w in installed("Deployment") if "tarsy-system" in str(w)}
+    deployed = [w for w in installed("Deployment") if w["metadata"]["namespace"] == "tarsy-system"]
+    pods = {w["metadata"]["name"]: w["spec"]["template"] for w in deployed}
     assert {s["spec"]["selector"]["app.kubernetes.io/name"] for s in services} == set(pods)
     for service in services:
         assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()

@@ -18,4 +18,4 @@ def test_writer_has_each_method_of_the_recorder_with_its_signature(name: str) ->
 
 
 def test_recorder_has_methods() -> None:
-    assert len(METHODS) == 16
+    assert len(METHODS) == 17

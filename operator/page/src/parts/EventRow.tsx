@@ -6,6 +6,7 @@ import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
 import { ACTIONS, EVENTS, STEPS } from "../words";
 import { Copy } from "./parts";
+import { SeriesCharts } from "./SeriesCharts";
 
 const FOLDED = 12;
 
@@ -84,6 +85,7 @@ function ToolCall({ ev, streaming, open }: { ev: Ev; streaming: boolean; open: b
         {args && args.length <= 100 && <code className="args">{args}</code>}
       </div>
       {args.length > 100 && <Folded text={pretty(args)} open={open} label="arguments" />}
+      {!streaming && <SeriesCharts text={ev.content} />}
       {streaming ? <p className="hint">{STEPS.running}</p> : <Folded text={pretty(ev.content)} open={open} label="result" />}
     </div>
   );

@@ -115,6 +115,30 @@ async def test_a_claim_that_does_not_hold_is_marked_with_the_reason() -> None:
     assert "it cites nothing" in text
 
 
+METRICS = """2 series
+series mem{pod="a"}
+  now 3 at 2026-11-22T12:00:00Z | onset 2026-11-22T11:58:00Z (first > 2: 1 -> 3)\x1b[2J
+  shape 2026-11-22T11:56:00Z +60s: 1 1 3 - 3
+series mem{pod="b"}
+  now 1 at 2026-11-22T12:00:00Z
+  shape 2026-11-22T11:56:00Z +60s: 1 2 1 1 1"""
+
+
+async def test_the_series_that_a_quote_is_from_is_drawn_and_no_other() -> None:
+    claim = GOOD.model_copy(update={"citations": (citation("now 3 at 2026-11-22T12:00:00Z"),)})
+    why, _ = await resolved(claim, call=tool_call(METRICS))
+    text = text_of(why)
+    assert '▁▁█ █  mem{pod="a"}  onset 2026-11-22T11:58:00Z' in text
+    assert "▁█▁▁▁" not in text and "\x1b" not in text
+    assert '"series":' not in why.model_dump_json(), "programs have the result itself"
+
+
+async def test_a_quote_that_is_of_no_series_draws_nothing() -> None:
+    claim = GOOD.model_copy(update={"citations": (citation("2 series"),)})
+    why, _ = await resolved(claim, call=tool_call(METRICS))
+    assert "█" not in text_of(why)
+
+
 async def test_who_may_not_read_the_trace_sees_the_quotes_and_what_is_hidden() -> None:
     why, _ = await resolved(GOOD, call=ApiUseError("ask for the role tarsy-tracer", 403))
     text = text_of(why)
