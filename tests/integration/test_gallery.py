@@ -1,0 +1,27 @@
+"""The pages of docs/gallery are what the product prints now."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+from hack.gallery.__main__ import FOLDER, play_all, written
+
+
+@pytest.fixture(scope="module")
+def pages() -> Mapping[str, str]:
+    """The pages as `make gallery` would write them."""
+
+    async def write() -> Mapping[str, str]:
+        return await written(await play_all())
+
+    return asyncio.run(write())
+
+
+def test_the_pages_of_the_gallery_are_current(pages: Mapping[str, str]) -> None:
+    committed = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    stale = sorted(name for name in {*committed, *pages} if committed.get(name) != pages.get(name))
+    assert not stale, "run `make gallery`, and read what changed"
+
+
+def test_the_gallery_has_twelve_investigations(pages: Mapping[str, str]) -> None:
+    assert len(pages.keys() - {"index.md"}) == 12
