@@ -174,7 +174,11 @@ docs: .venv/ready ## Build the documentation into build/docs; a warning fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/docs/index.html
 
-gallery: .venv/ready ## Run the investigations of docs/gallery and write its pages
+# Needs Chromium and node. Without them: `PYTHONPATH=. .venv/bin/python -m hack.gallery --text`.
+gallery: .venv/ready page ## Run the investigations of docs/gallery, and write its pages and pictures
+	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
 	PYTHONPATH=. $(BIN)/python -m hack.gallery
 
 # Needs Chromium and node. The pictures are committed.

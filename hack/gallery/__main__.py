@@ -1,5 +1,6 @@
-"""Writes docs/gallery: `make gallery`."""
+"""Writes docs/gallery and its pictures: `make gallery`. With `--text` it takes no pictures, and needs no browser."""
 
+import argparse
 import asyncio
 from collections.abc import Mapping
 
@@ -26,9 +27,14 @@ async def written(all_played: list[Played]) -> Mapping[str, str]:
     return pages
 
 
-async def main() -> None:
-    """Writes the pages, and removes those that have no scenario any more."""
-    pages = await written(await play_all())
+async def main(*, text_only: bool) -> None:
+    """Takes the pictures, writes the pages, and removes those that have no scenario any more."""
+    all_played = await play_all()
+    if not text_only:
+        from hack.gallery.pictures import take_pictures  # needs a browser
+
+        await take_pictures(all_played, DOCS / PICTURES)
+    pages = await written(all_played)
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.md"):
         if old.name not in pages:
@@ -39,4 +45,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", action="store_true", help="write the pages only")
+    asyncio.run(main(text_only=parser.parse_args().text))

@@ -3,13 +3,14 @@
 import io
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
+from typing import Any, cast
 
 from hack.gallery.playing import RATES, Played
 from rich.console import Console, RenderableType
 
 from tarsy.cli.why import render_finding, resolve_citations
-from tarsy.client.api import Right, TarsyClient
+from tarsy.client.api import TarsyClient
+from tarsy.client.refusals import Right
 from tarsy.engine.findings.conclusion import read_finding
 from tarsy.http.views.timeline import EventView
 from tarsy.record.timeline import EventType
@@ -33,7 +34,7 @@ What is not: the model. It follows a script (`hack/gallery/scenarios`), so these
 an answer, and not how good the answers of a model are: see [Is it better?](../is-it-better.md). A quote that no tool
 returned is marked all the same, as one is in [the example of a certificate](network.md). Tokens are counted as one per
 four characters; cost is computed from example rates, in US dollars per million tokens {input} of input and {output} of
-output. The clock stands at the time of the incident.
+output. The clock stands at the time of the incident, so no step takes time.
 
 | family | alert | chain | model calls | finding |
 |---|---|---|---|---|
@@ -123,7 +124,8 @@ async def _why(played: Played) -> str:
     finding = played.head.finding
     if finding is None:
         raise SystemExit(f"{played.scenario.name}: left no finding; see what its script lacks")
-    return _text(render_finding(await resolve_citations(_Recorded(played), played.head, finding)))
+    client = cast(TarsyClient, _Recorded(played))  # it is asked for tool calls only
+    return _text(render_finding(await resolve_citations(client, played.head, finding)))
 
 
 def _cost(played: Played) -> str:
@@ -143,7 +145,7 @@ def _block(text: str) -> str:
     return f"```text\n{text.rstrip()}\n```\n"
 
 
-class _Recorded(TarsyClient):
+class _Recorded:
     """Reads the tool calls of a finished investigation (`GET .../trace/mcp/ID`) from memory."""
 
     def __init__(self, played: Played) -> None:

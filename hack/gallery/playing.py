@@ -52,6 +52,8 @@ class Played:
         used: model calls and tokens.
         model_calls: number of calls of a model.
         cost: in US dollars, by the example rates.
+        plan: of the run.
+        record: of the run.
     """
 
     scenario: Scenario
@@ -61,6 +63,8 @@ class Played:
     used: RunHistory
     model_calls: int
     cost: Decimal
+    plan: Plan
+    record: Record
 
 
 async def play(scenario: Scenario) -> Played:
@@ -199,7 +203,7 @@ def _played(scenario: Scenario, run: UUID, plan: Plan, record: Record, outcome: 
         executive_summary=outcome.executive_summary,
         failure=None,
     )
-    return Played(scenario, head, events, calls, used, len(record.model_calls), used.cost_usd)
+    return Played(scenario, head, events, calls, used, len(record.model_calls), used.cost_usd, plan, record)
 
 
 async def _no_secret(key: SecretKey) -> str:
