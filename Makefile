@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: help setup kube-apiserver kube-extensions test-newer demo demo-alertmanager monitoring-servers dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
+.PHONY: bench-injection help setup kube-apiserver kube-extensions test-newer demo demo-alertmanager monitoring-servers dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
@@ -141,6 +141,9 @@ drift: kube-apiserver ## Compare the answers of the embedded API with a real one
 
 bench: kube-apiserver ## Measure; assert nothing
 	$(BIN)/python -m tests.bench
+
+bench-injection: .venv/ready ## Play the whole corpus of prompt injections through the engine, and print the table
+	$(BIN)/python -m tests.bench.injection
 
 format: .venv/ready ## Format the code
 	$(BIN)/ruff check --fix .

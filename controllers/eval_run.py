@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.controllers.evals.candidate import find_chain, prepare, revision
-from tarsy.controllers.evals.projection import CANCELLED, ended_before, project, verdict, waiting
+from tarsy.controllers.evals.projection import CANCELLED, ended_before, project, waiting
 from tarsy.controllers.evals.samples import cancel_samples, collect, create_sample, next_samples, spent
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
@@ -22,6 +22,7 @@ from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
 from tarsy.evals.cases import EvalTerms
+from tarsy.evals.suite_verdict import run_verdict
 from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalRun
@@ -106,7 +107,7 @@ async def _advance(
         await create_sample(run, record, case, sample, evals, context)
     if upcoming or any(not one.ended for one in begun):
         return record
-    found = verdict(terms, await evals.by_case(record.id))
+    found = run_verdict(terms, await evals.by_case(record.id))
     reasons = found.reasons if over_budget is None else (over_budget, *found.reasons)
     return await _finish(record, found.verdict.value, " ".join(reasons), evals)
 

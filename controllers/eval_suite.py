@@ -78,6 +78,6 @@ def _ready(suite: EvalSuite, problems: list[tuple[str, str]]) -> Condition:
         type=ConditionType.READY,
         status="False" if problems else "True",
         reason=min(reason for reason, _ in problems) if problems else "CasesStored",
-        message=message or f"All {len(suite.spec.cases)} recordings are stored.",
+        message=message or "All recordings are stored.",
         observed_generation=suite.metadata.generation,
     )

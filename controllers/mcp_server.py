@@ -2,8 +2,10 @@
 
 Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controllers.configuration`), without stdio
 commands in a cluster; `Available` by health checks (`tarsy.controllers.readiness.server_checks`), after several
-failures in a row; `Verified` by comparing the lists of its object with the tools of the server. Writes: these
-conditions, the tools' names and hash, the last error, and Events when a server comes, goes, or changes its tools.
+failures in a row; `Verified` by comparing the lists of its object with the tools of the server; `NeedsApproval` by
+its policy and `tools.destructive`, where calls of its tools need the approval of people; `EvidenceDeclared` by whether
+its object declares who can write the results. Writes: these conditions, the tools' names and hash, the last error, and
+Events when a server comes, goes, or changes its tools.
 
 A failed check changes the status only when it counts; until then, and after a restart of the operator, the status
 stays.
@@ -26,10 +28,11 @@ from tarsy.mcp.tool_catalog import list_hash, nothing_offered
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
-from tarsy.plan.policy import names
+from tarsy.plan.policy import ToolPolicy, names
 from tarsy.plan.readiness import readiness
 from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
 from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
+from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerStatus
 
 _Told = tuple[Literal["Normal", "Warning"], str, str]
@@ -99,6 +102,8 @@ def assess_server(
     """
     generation, before = server.metadata.generation, server.status
     conditions = validate(server, errors, now).conditions
+    declared = _evidence_declared(server).model_copy(update={"observed_generation": generation})
+    conditions = set_condition(conditions, declared, now)
     known = _known(server, plan, health) if not errors else _Known(_NOT_READY, _NOT_READY)
     for kind, said in ((ConditionType.AVAILABLE, known.available), (ConditionType.VERIFIED, known.verified)):
         old = condition(before.conditions, kind)
@@ -106,8 +111,28 @@ def assess_server(
             new = Condition(type=kind, status=said.status, reason=said.reason, message=said.message)
             new = new.model_copy(update={"observed_generation": generation})
             conditions = set_condition(conditions, new, now)
+    conditions = tuple(one for one in conditions if one.type != ConditionType.NEEDS_APPROVAL)
+    if (gated := _gated_tools(server, plan, health)) and not errors:
+        new = Condition(type=ConditionType.NEEDS_APPROVAL, status="True", reason="ToolsNeedApproval", message=gated)
+        new = new.model_copy(update={"observed_generation": generation})
+        was = condition(before.conditions, ConditionType.NEEDS_APPROVAL)
+        conditions = set_condition((*conditions, was) if was else conditions, new, now)
     fields = {**before.model_dump(include={"tool_count", "tools", "tools_hash"}), **known.fields}
     return MCPServerStatus(observed_generation=generation, conditions=conditions, **fields)
+
+
+def _evidence_declared(server: MCPServer) -> Condition:
+    kind, declared = ConditionType.EVIDENCE_DECLARED, server.spec.evidence
+    if declared is None:
+        text = (
+            "spec.evidence declares nothing, so workloads count as able to write every result (class A), and findings "
+            "that rest on them alone have at most medium confidence. Declare the class of each tool in "
+            "spec.evidence.classes."
+        )
+        return Condition(type=kind, status="False", reason="NothingDeclared", message=text)
+    marks = " It trusts the marks of the server in results of class A." if declared.trust_marks else ""
+    text = f"spec.evidence has {len(declared.classes)} entries; results of other tools are of class A.{marks}"
+    return Condition(type=kind, status="True", reason="EvidenceDeclared", message=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +150,19 @@ class _Known:
     available: _Said
     verified: _Said
     fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _gated_tools(server: MCPServer, plan: ServerPlan, health: Health | None) -> str:
+    """Names the tools of which each call needs approval, in a sentence; empty: none does."""
+    if plan.policy is ToolPolicy.READ_ONLY:
+        return ""
+    found = health.found if health is not None else None
+    known = sorted(found.offer.gated) if found is not None and found.digests else []
+    which = known or list(server.spec.tools.destructive)
+    if not which and plan.policy is not ToolPolicy.APPROVE:
+        return ""
+    shown = ", ".join(which[:20]) + (f" and {len(which) - 20} more" if len(which) > 20 else "")
+    return f"Each call of these tools needs approval: {shown or 'all that are not known to be read-only'}."
 
 
 _ONLY_IN_RUNS = "Not checked: it needs the token of an agent's ServiceAccount, which exists only within a run."
@@ -205,6 +243,12 @@ def _difference(before: MCPServerStatus, after: MCPServerStatus) -> str:
     return f"Its list of tools changed: {told} (hash {(after.tools_hash or '')[:12]})."
 
 
+def _named_in(evidence: EvidenceDeclaration | None) -> tuple[str, ...]:
+    if evidence is None:
+        return ()
+    return (*(tool for rule in evidence.classes for tool in rule.tools), *evidence.state_tools)
+
+
 def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
     """Lists the entries of the object's lists that match no tool of the server, with their field."""
     spec = server.spec
@@ -214,6 +258,7 @@ def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
         "spec.tools.readOnly": spec.tools.read_only,
         "spec.tools.destructive": spec.tools.destructive,
         "spec.repeatableTools": spec.repeatable_tools,
+        "spec.evidence": _named_in(spec.evidence),
     }
     for path, entries in lists.items():
         unknown = [entry for entry in entries if not any(names((entry,), tool) for tool in tools)]

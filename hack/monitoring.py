@@ -53,6 +53,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     ("max(tarsy_investigations_queued)", "waiting"),
                     ("max(tarsy_investigations_running)", "running"),
+                    ("max by (reason) (tarsy_investigations_parked)", "parked, {{reason}}"),
                     ("max by (state) (tarsy_questions_open)", "questions, {{state}}"),
                 ),
             ),

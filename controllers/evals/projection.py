@@ -8,7 +8,8 @@ from datetime import datetime
 
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.expectations import Outcome
-from tarsy.evals.verdict import CaseSamples, SuiteVerdict, decide
+from tarsy.evals.suite_verdict import run_verdict
+from tarsy.evals.verdict import SuiteVerdict
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import EvalRun, EvalRunStatus
 from tarsy.resources.v1alpha1.common import ConditionType
@@ -24,26 +25,6 @@ _PHASES: Mapping[str, EvalPhase] = {
     "Insufficient": "Insufficient",
     CANCELLED: "Cancelled",
 }
-
-
-def verdict(terms: EvalTerms, totals: list[CaseTotals]) -> SuiteVerdict:
-    """Decides the verdict from the samples by case."""
-    known = {one.name: one for one in totals}
-    samples = [
-        CaseSamples(
-            name=case.name,
-            digest=case.digest,
-            passed=known[case.name].passed,
-            failed=known[case.name].failed,
-            inconclusive=known[case.name].inconclusive,
-            confident_wrong=known[case.name].confident_wrong,
-            asked=terms.samples,
-        )
-        for case in terms.cases
-        if case.name in known
-    ]
-    baseline = None if terms.baseline is None else [one.samples() for one in terms.baseline]
-    return decide(samples, baseline, terms.gate, {case.name for case in terms.cases})
 
 
 def waiting(run: EvalRun, reason: str, message: str, now: datetime) -> EvalRunStatus:
@@ -93,7 +74,7 @@ def project(
         usage: of its samples.
         now: the current time.
     """
-    found = verdict(terms, totals)
+    found = run_verdict(terms, totals)
     asked = terms.samples * len(terms.cases)
     samples = OutcomeCounts(
         total=asked,

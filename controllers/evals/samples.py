@@ -161,6 +161,8 @@ def finished_run(record: InvestigationRecord, calls: Sequence[RecordedToolCall])
     why = None
     if record.state is not State.COMPLETED:
         why = f"The run ended as {record.state.value}" + (f": {failure.message}" if failure is not None else ".")
+    if any(call.rung in (Rung.SIMULATED, Rung.LIVE) for call in calls):
+        why = "An answer of the replay was made up or is of now, so it decides nothing."
     return FinishedRun(
         finding=outcome.finding if outcome is not None else None,
         calls=tuple(MadeCall(call.tool, call.failed) for call in calls),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
+from tarsy.controllers.approvals.requests import ASKING_SECONDS, ApprovalRequests
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -128,6 +129,12 @@ class ActiveController:
         self._workloads = RunWorkloads(client, self._cache, running, library) if running is not None else None
         intake = store.intake
         self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
+        approvals = store.approvals
+        self._approvals = (
+            ApprovalRequests(client, self._cache, approvals, store.runs.wake, self._queue.add)
+            if approvals is not None
+            else None
+        )
         fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)
         context = ReconcileContext(
@@ -170,6 +177,8 @@ class ActiveController:
                 group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
             if self._workloads is not None:
                 group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
+            if self._approvals is not None:
+                group.create_task(self._while_active(ASKING_SECONDS, self._approvals.round))
             if self._notifications is not None:
                 group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
             if self._served is not None:

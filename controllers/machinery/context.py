@@ -19,6 +19,7 @@ from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.record.run import InvestigationRecord
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.evals import Evals
 from tarsy.store.intake import Intake
 from tarsy.store.questions import Questions
@@ -67,6 +68,9 @@ class StorePorts:
 
     revisions: Revisions | None = None
     """Revisions of Chains; None: `spec.promotion` is ignored."""
+
+    approvals: ApprovalStore | None = None
+    """Calls that wait for people; None: nobody is asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,24 @@ from tarsy.controllers import (
     eval_suite,
     investigation,
     mcp_server,
+    tool_approval,
 )
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.invalid_objects import mark_invalid
 from tarsy.controllers.runs.rest import Rest
-from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, ChatMessage, EvalRun, EvalSuite, Investigation, MCPServer
+from tarsy.resources.v1alpha1 import (
+    Alert,
+    AlertRoute,
+    Chain,
+    ChatMessage,
+    EvalRun,
+    EvalSuite,
+    Investigation,
+    MCPServer,
+    ToolApproval,
+)
 
 _RUNS = (Investigation.KIND, ChatMessage.KIND)
 _EVALS = (EvalSuite.KIND, EvalRun.KIND)
@@ -56,6 +67,8 @@ class Reconciler:
                 await context.store.revisions.forget(uid)
             if key.kind in _EVALS and context.store.evals is not None:
                 await context.store.evals.deleted(UUID(uid))
+            if key.kind == ToolApproval.KIND and context.store.approvals is not None:
+                await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
             self._informer.ended(key, uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds
@@ -81,5 +94,8 @@ class Reconciler:
             case EvalRun() as obj:
                 evals = context.store.evals
                 return None if evals is None else await eval_run.reconcile(obj, evals, context)
+            case ToolApproval() as obj:
+                approvals = context.store.approvals
+                return None if approvals is None else await tool_approval.reconcile(obj, approvals, context)
             case obj:
                 return await configuration.reconcile(obj, context)

@@ -22,6 +22,7 @@ from tarsy.observe.metric_table import NOTIFICATIONS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.conditions import phase
 from tarsy.record.run import InvestigationRecord, State
+from tarsy.record.waiting import WaitReason
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.notify import NotifyTarget, SlackTarget, WebhookTarget
@@ -109,12 +110,15 @@ class Notifications:
     async def note(self, record: InvestigationRecord, investigation: Investigation) -> None:
         """Queues the notifications of a run; safe to repeat. A replay has none.
 
+        All targets are told that a run waits for people, whatever their `when`: without people it does not go on.
+
         Raises:
             StoreError: Postgres is away or refused.
         """
         if record.state is State.PENDING or record.replay:
             return
         occasion: NoticeOccasion = "ended" if record.state.finished else "started"
+        waits = record.parked is not None and record.parked.reason == WaitReason.APPROVAL
         word = phase(record) if record.state.finished else "Started"
         alert, uid = self._alert(investigation)
         incident = alert.incident_key if alert else None
@@ -125,6 +129,10 @@ class Notifications:
                 if source is not None and word in target.when:
                     settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
                     await self._notices.owe(record.id, f"{source}: {target.name}", occasion, settings, thread)
+                if source is not None and waits:
+                    settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
+                    name, number = f"{source}: {target.name}", record.attempt
+                    await self._notices.owe(record.id, name, "waits", settings, thread, number=number)
 
     async def round(self) -> None:
         """Sends all that is due.
@@ -213,7 +221,13 @@ class Notifications:
 
 
 def _what(notice: Notice) -> str:
-    return "the run has started" if notice.occasion == "started" else "the run has ended"
+    match notice.occasion:
+        case "started":
+            return "the run has started"
+        case "waits":
+            return "the run waits for people"
+        case "ended":
+            return "the run has ended"
 
 
 def _pause(tries: int) -> float:

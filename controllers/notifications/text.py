@@ -69,7 +69,7 @@ def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: date
         "investigation": {"namespace": record.namespace, "name": record.name, "uid": str(record.id)},
         "alertType": record.alert_type,
         "chain": {"namespace": record.chain_namespace, "name": record.chain},
-        "phase": phase(record) if occasion == "ended" else "Started",
+        "phase": _word(record, occasion),
         "startedAt": _time(record.started_at),
         "command": command(record),
         "url": None if page is None else slack_link(page, record),
@@ -100,7 +100,7 @@ def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: s
         occasion: what is told.
         page: see `page_address`; without, there is no link.
     """
-    word = phase(record) if occasion == "ended" else "Started"
+    word = _word(record, occasion)
     title = " ".join(clean(f"{word}: {record.alert_type}").split())
     about = [f"*{mrkdwn(record.namespace, 63)}/{mrkdwn(record.name, 253)}*", f"chain {mrkdwn(record.chain, 253)}"]
     finding = record.outcome.finding if record.outcome else None
@@ -119,6 +119,16 @@ def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: s
         more.append(f"<{slack_link(page, record)}|Open the investigation>")
     blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": text} for text in more]})
     return {"text": mrkdwn(title, HEADER_LIMIT), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+
+
+def _word(record: InvestigationRecord, occasion: NoticeOccasion) -> str:
+    match occasion:
+        case "started":
+            return "Started"
+        case "waits":
+            return "Waits for approval"
+        case "ended":
+            return phase(record)
 
 
 def _words(record: InvestigationRecord) -> str:

@@ -86,18 +86,22 @@ class ServedCalls:
         Raises:
             StoreError: Postgres is away.
         """
+        changed: dict[str, tuple[Key, LastCalls | None]] = {}
         for ended in await self._calls.ended_since(self._since):
             self._since = max(self._since, ended.finished_at - OVERLAP)
             if ended.failure in OF_THE_REQUEST:
                 continue
-            before, known = self.last(ended.uid), self._known.setdefault(ended.uid, {})
-            known[ended.id] = ended
-            kept = sorted(known.values(), key=lambda one: (one.generation, one.finished_at, str(one.id)))[-LAST:]
-            self._known[ended.uid] = {one.id: one for one in kept}
-            while len(self._known) > _KEPT:
-                del self._known[next(iter(self._known))]
-            if self.last(ended.uid) != before:
-                self._look_at(Key(LLMProvider.KIND, ended.namespace, ended.name))
+            if ended.uid not in changed:
+                changed[ended.uid] = Key(LLMProvider.KIND, ended.namespace, ended.name), self.last(ended.uid)
+            self._known.setdefault(ended.uid, {})[ended.id] = ended
+        for uid, (key, before) in changed.items():
+            known = self._known[uid].values()
+            kept = sorted(known, key=lambda one: (one.generation, one.finished_at, str(one.id)))[-LAST:]
+            self._known[uid] = {one.id: one for one in kept}
+            if self.last(uid) != before:
+                self._look_at(key)
+        while len(self._known) > _KEPT:
+            del self._known[next(iter(self._known))]
 
 
 def with_serving(

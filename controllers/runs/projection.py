@@ -21,6 +21,7 @@ from tarsy.resources.v1alpha1.investigation import (
     MAX_STAGES,
     FindingSummary,
     LastError,
+    ParkedSummary,
     RecordRef,
     ReplaySummary,
     RungSummary,
@@ -70,6 +71,8 @@ def project(
         observed_generation=generation,
         conditions=conditions,
         phase=phase(record),
+        parked=_parked(record),
+        waited_seconds=round(record.waited_seconds) or None,
         alert_type=record.alert_type,
         severity=severity or old.severity,
         chain=record.chain,
@@ -114,7 +117,12 @@ def news(
     record: InvestigationRecord, old: InvestigationStatus
 ) -> Iterator[tuple[Literal["Normal", "Warning"], str, str]]:
     """Lists what happened since `old` as Events: type, reason, message; stages are in the status alone."""
-    if record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
+    if record.parked is not None and (old.parked is None or old.attempt != record.attempt):
+        yield "Normal", "Parked", record.parked.sentence
+    if round(record.waited_seconds) > (old.waited_seconds or 0) or (old.parked is not None and record.parked is None):
+        if not record.state.finished:
+            yield "Normal", "Woken", f"The run goes on; it has waited for {round(record.waited_seconds)} s in all."
+    elif record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
         yield "Warning", "Resumed", f"The run was resumed after its worker was lost (attempt {record.attempt})."
     for change in record.provider_changes:
         if change.revision > (old.record_revision or 0):
@@ -133,6 +141,13 @@ def news(
                 phase(record),
                 failure.message if failure else f"The investigation has ended: {phase(record)}.",
             )
+
+
+def _parked(record: InvestigationRecord) -> ParkedSummary | None:
+    parked = record.parked
+    if parked is None:
+        return None
+    return ParkedSummary(reason=parked.reason, since=parked.since, until=parked.until, message=parked.sentence)
 
 
 def _cost(record: InvestigationRecord) -> str | None:
@@ -168,6 +183,7 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
         confidence=_CONFIDENCE[finding.confidence],
         claims=len(finding.claims) or None,
         supported_claims=finding.supported_claims if finding.claims else None,
+        integrity=finding.integrity.value if finding.integrity is not None else None,
     )
 
 

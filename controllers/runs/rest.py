@@ -23,7 +23,7 @@ import orjson
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import AtRest, ReconcileContext
 from tarsy.controllers.runs.alert_rest import alert_rests
-from tarsy.controllers.runs.restored import ACCEPTED_UID, ALERT_LABEL
+from tarsy.controllers.runs.restored import ACCEPTED_UID, labels_name_alert
 from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.record.run import InvestigationRecord
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
@@ -166,9 +166,8 @@ def _is_as_accepted(raw: Mapping[str, Any]) -> bool:
 
 
 def _made_for_alert(raw: Mapping[str, Any]) -> bool:
-    """Checks the same as `tarsy.controllers.runs.restored.made_for_alert`: such an object has no mark."""
-    label = (raw["metadata"].get("labels") or {}).get(ALERT_LABEL)
-    return label is not None and (raw["spec"].get("alertRef") or {}).get("uid") == label
+    """Checks whether this operator created an Investigation for an Alert: such an object has no mark."""
+    return labels_name_alert(raw["metadata"].get("labels") or {}, (raw["spec"].get("alertRef") or {}).get("uid"))
 
 
 def _expiry(raw: Mapping[str, Any], finished: datetime) -> datetime:

@@ -9,6 +9,7 @@ and `alertRef.uid` name the Alert, and the Alert's status names its Investigatio
 mark is that uid. An Alert needs one: it may be restored before its Investigation, and would be investigated again.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from tarsy.controllers.machinery.cache import Cache
@@ -32,8 +33,13 @@ def needs_mark(investigation: Investigation) -> bool:
 
 def made_for_alert(investigation: Investigation) -> bool:
     """Checks whether this operator created an Investigation for an Alert."""
-    ref, label = investigation.spec.alert_ref, investigation.metadata.labels.get(ALERT_LABEL)
-    return ref is not None and ref.uid is not None and ref.uid == label
+    ref = investigation.spec.alert_ref
+    return labels_name_alert(investigation.metadata.labels, None if ref is None else ref.uid)
+
+
+def labels_name_alert(labels: Mapping[str, str], uid: str | None) -> bool:
+    """Checks whether the labels of an Investigation name the Alert with a `uid`, which only this operator writes."""
+    return uid is not None and labels.get(ALERT_LABEL) == uid
 
 
 def accepted_as(investigation: Investigation) -> str | None:

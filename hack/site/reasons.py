@@ -21,6 +21,8 @@ _SEVERAL: Final = re.compile(r"^[A-Z][a-z]+([A-Z][a-z]+)+$")
 _CALLS: Final = {
     "Failure": 0,
     "NotYet": 0,
+    "Refusal": 0,
+    "refusal": 1,
     "Refused": 0,
     "SecretProblem": 0,
     "TokenProblem": 0,
@@ -89,6 +91,10 @@ def _places(node: ast.AST) -> Iterator[ast.expr]:
             yield reason
         case ast.Tuple(elts=[ast.IfExp(), reason, ast.JoinedStr() | ast.Constant()]):
             yield reason
+        case ast.Tuple(elts=[ast.Attribute(value=ast.Name(id="ConditionType")), _, reason, _]):
+            yield reason
+        case ast.Dict(keys=[ast.Attribute(value=ast.Name(id="ApprovalState")), *_], values=values):
+            yield from values
         case ast.Tuple(elts=[first, second]) if _is_word(first) != _is_word(second):
             yield from (first, second)
         case ast.ClassDef() if node.name in _ENUMS:

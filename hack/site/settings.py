@@ -88,6 +88,10 @@ def _value(field: FieldInfo) -> str:
             bounds["least"] = item.ge
         elif isinstance(item, annotated_types.Le):
             bounds["most"] = item.le
+        elif isinstance(item, annotated_types.Gt):
+            bounds["above"] = item.gt
+    if "above" in bounds:
+        return f"{name}, more than {bounds['above']}" + (f", at most {bounds['most']}" if "most" in bounds else "")
     if "most" in bounds:
         return f"{name}, {bounds['least']} to {bounds['most']}"
     return f"{name}, at least {bounds['least']}" if bounds else name

@@ -165,3 +165,14 @@ async def test_an_investigation_without_changes_has_no_strip(chromium: "Browser"
     await _drawn(page)
     assert await page.get_by_role("heading", name="Changes").count() == 0
     await page.close()
+
+
+async def test_a_cell_of_a_suite_leads_to_its_samples_and_they_to_their_investigations(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 800})
+    await _opened(page, "fixtures.html?state=suite-cell#/suites/shop/checkout")
+    await page.get_by_role("button", name="memory-limit, checkout-9b47cf24").click()
+    samples = page.locator("section.card", has=page.get_by_role("heading", name="Samples: memory-limit"))
+    await samples.get_by_text("No supported claim blames").first.wait_for()
+    link = samples.get_by_role("link", name="checkout-9b47cf24-memory-limit-0")
+    assert await link.get_attribute("href") == "#/investigations/shop/checkout-9b47cf24-memory-limit-0"
+    await page.close()

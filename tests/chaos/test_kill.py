@@ -88,7 +88,7 @@ class Killer:
 
     async def start(self) -> None:
         """Starts it, again when the time of its lease is over."""
-        await self._machine.lapse()
+        await self._machine.lapse_of_all()
         self._operator = self._fleet.start("run", *LONG_LEASE)
 
     async def kill_at(self, boundary: Boundary, fate: Fate, writes: int = 1) -> None:

@@ -42,7 +42,7 @@ async def test_a_killed_replay_resumes_without_the_tool_server_and_uses_each_rec
     await first.kill()
     await tenant.client.delete("Investigation", tenant.namespace, "run")
     model.open_gate("thinking")
-    await tenant.machine.lapse()
+    await tenant.machine.lapse_of_all()
     fleet.start("run", *LONG_LEASE)
     inv = await tenant.finished("again")
     assert condition(inv, "Succeeded") == "True", inv["status"]

@@ -59,12 +59,12 @@ async def test_killed_native_thinking_run_sends_the_same_signatures_from_another
         assert await operator.wait(60) == -signal.SIGKILL
         assert len(server.requests) == 1
         (tenant.folder / "gate").touch()
-        await tenant.machine.lapse()
+        await tenant.machine.lapse_of_all()
         operator.start()
         await until("the model is asked again", lambda: asked(server, 2))
         operator.kill()  # in the middle of the second
         assert await operator.wait(60) == -signal.SIGKILL
-        await tenant.machine.lapse()
+        await tenant.machine.lapse_of_all()
         operator.start()
         inv = await tenant.finished(seconds=300)
 

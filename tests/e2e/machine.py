@@ -95,6 +95,12 @@ class Machine:
         finally:
             await connection.close()
 
+    async def lapse_of_all(self) -> None:
+        """Lets the time of the active controller's Lease be over as well, where every operator was killed."""
+        await self.lapse()
+        async with await KubeClient.load(self.api.kubeconfig) as client:
+            await client.delete("Lease", SYSTEM, "tarsy-controller")
+
     async def install(self) -> None:
         """The CRDs, the two namespaces every installation has, and the schema of the record."""
         pool = await open_pool(self.postgres.dsn)

@@ -130,7 +130,7 @@ async def test_a_resumed_run_acts_by_new_tokens_and_leaves_nothing(bare_tenant: 
     operator.kill()
     assert await operator.wait(60) == -signal.SIGKILL
     tenant.model.open_gate("asked")
-    await machine.lapse()
+    await machine.lapse_of_all()
     operator.start()
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True" and inv["status"]["attempt"] == 2, inv["status"]

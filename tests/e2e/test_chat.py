@@ -84,7 +84,7 @@ async def test_killed_operator_goes_on_with_an_answer_and_repeats_no_finished_st
     operator.kill()
     assert await operator.wait(60) == -signal.SIGKILL
     tenant.model.open_gate("asked")
-    await tenant.machine.lapse()
+    await tenant.machine.lapse_of_all()
     operator.start()
     message = await answered(tenant, "why", 120)
 

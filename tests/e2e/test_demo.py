@@ -24,6 +24,7 @@ from apis import ApiKind
 from e2e.person import heed_ctrl_c
 from e2e.tenant import condition
 from e2e.waiting import until
+from e2e.walk import walked
 from tarsy.http.web_ui import is_built
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import API_VERSION
@@ -252,6 +253,7 @@ async def test_dev_serves_who_is_at_the_machine_until_ctrl_c_and_leaves_nothing(
     await has_every_object_of_the_library_ready(dev)
     await refuses_a_forged_author(dev)
     await prints_commands_that_work_as_they_are_copied(dev)
+    await lets_a_reader_walk_through_the_page_is_it_better(dev)
     await starts_again_the_operator_that_died(dev)
 
     family = dev.family()
@@ -305,6 +307,12 @@ async def prints_commands_that_work_as_they_are_copied(dev: Command) -> None:
     shown = await run(watch, 10)
     assert "kubepodcrashlooping-" in shown and "error" not in shown
     assert "checkout" in await run("kubectl get deployments,pods -n shop", 60)
+
+
+async def lets_a_reader_walk_through_the_page_is_it_better(dev: Command) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"PATH": path, "KUBECONFIG": dev.kubeconfig, "HOME": str(dev.log.parent)}
+    await walked("is-it-better.md", dev.log.parent / "walk", environment)
 
 
 async def starts_again_the_operator_that_died(dev: Command) -> None:

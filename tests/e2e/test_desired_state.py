@@ -104,7 +104,7 @@ async def test_one_whose_operator_dies_while_it_concludes_comes_to_the_same_end(
     await tenant.asked(2)
     operator.kill()
     assert await operator.wait(60) == -signal.SIGKILL
-    await tenant.machine.lapse()
+    await tenant.machine.lapse_of_all()
     operator.start()
     inv = await tenant.finished()
     assert condition(inv, "Succeeded") == "True", inv["status"]

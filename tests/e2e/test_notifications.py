@@ -44,6 +44,7 @@ async def test_an_end_is_told_and_a_kill_in_the_middle_repeats_it_once_at_most(b
         assert await operator.wait(10) == -signal.SIGKILL
         receiver.mute = False
         await tenant.pool.execute("UPDATE notice SET due_at = now() WHERE state = 'owed'")
+        await tenant.machine.lapse_of_all()
         operator.start()
         await receiver.wait_for(lambda: len(receiver.told) == 4, 150)
 

@@ -213,7 +213,7 @@ async def test_a_tracer_reads_each_call_and_why_shows_the_quote_in_its_result(te
     await tenant.investigate("again")
     await tenant.finished("again")
     compared = json.loads((await bob.tarsy("compare", "run", "again", "-o", "json")).out)
-    assert [agent["first"] for agent in compared["agents"]] == [None] * len(compared["agents"])
+    assert [agent["first"] for agent in compared["agents"]] == [[]] * len(compared["agents"])
     assert sum(agent["same"] for agent in compared["agents"]) == compared["first"]["toolCalls"] > 0
     assert compared["first"]["summary"] == compared["second"]["summary"]
     side_by_side = await bob.tarsy("compare", "run", "again")

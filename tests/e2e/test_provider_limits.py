@@ -121,7 +121,7 @@ async def test_a_killed_operator_keeps_nobody_waiting_for_longer_than_its_lease(
     await tenant.asked(1)
     first.kill()
     await first.wait(60)
-    await tenant.machine.lapse()
+    await tenant.machine.lapse_of_all()
     second = tenant.machine.new_operator()
     try:
         await tenant.investigate("next")

@@ -40,7 +40,7 @@ async def test_a_killed_and_resumed_run_is_one_trace_and_logs_tell_nothing_that_
         operator.kill()
         assert await operator.wait(10) == -signal.SIGKILL
         tenant.model.open_gate("asked")
-        await machine.lapse()
+        await machine.lapse_of_all()
         operator.start()
         inv = await tenant.finished(seconds=150)
         assert condition(inv, "Succeeded") == "True", inv["status"]

@@ -14,6 +14,9 @@ import { ACTIONS, EMPTY, OPTIONS, PROBLEMS, VIEWS } from "./words";
 
 const TracePage = lazy(() => import("./views/Trace"));
 const Submit = lazy(() => import("./views/Submit"));
+const ComparePage = lazy(() => import("./views/Compare"));
+const SuitePage = lazy(() => import("./views/Suite"));
+const Suites = lazy(() => import("./views/Suites"));
 const System = lazy(() => import("./views/System"));
 const UsagePage = lazy(() => import("./views/Usage"));
 
@@ -126,10 +129,11 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           <span className="mark" aria-hidden="true">T</span> TARSy
         </a>
         <nav aria-label="Views">
-          <NavLink to="#/investigations" on={route.view === "list" || route.view === "investigation" || route.view === "trace"}>
+          <NavLink to="#/investigations" on={route.view === "list" || route.view === "investigation" || route.view === "trace" || route.view === "compare"}>
             {VIEWS.investigations}
           </NavLink>
           <NavLink to="#/submit" on={route.view === "submit"}>{ACTIONS.submit}</NavLink>
+          <NavLink to="#/suites" on={route.view === "suites" || route.view === "suite"}>{VIEWS.suites}</NavLink>
           <NavLink to="#/system" on={route.view === "system"}>{VIEWS.system}</NavLink>
           <NavLink to="#/usage" on={route.view === "usage"}>{VIEWS.usage}</NavLink>
         </nav>
@@ -185,6 +189,12 @@ function View({ route }: { route: Route }) {
       );
     case "trace":
       return <TracePage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} call={route.call} />;
+    case "compare":
+      return <ComparePage namespace={route.namespace} first={route.first} second={route.second} />;
+    case "suites":
+      return <Suites />;
+    case "suite":
+      return <SuitePage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} run={route.run} kase={route.kase} />;
     case "submit":
       return <Submit />;
     case "system":

@@ -11,6 +11,7 @@ import type { Confidence, EventType, PhaseWords, StepWords } from "./api/types";
 export const PHASES: PhaseWords = {
   pending: "Queued",
   running: "Running",
+  parked: "Parked",
   concluding: "Concluding",
   completed: "Succeeded",
   failed: "Failed",
@@ -24,6 +25,7 @@ export const STEPS: StepWords = {
   started: "Running",
   streaming: "Running",
   running: "Running",
+  parked: "Parked",
   completed: "Succeeded",
   failed: "Failed",
   cancelled: "Cancelled",
@@ -38,8 +40,17 @@ export const CONFIDENCE: Record<Confidence, string> = {
   Inconclusive: "Inconclusive",
 };
 
+export const INTEGRITY = {
+  K: "K: only the control plane writes this",
+  A: "A: workloads can write this",
+  X: "X: anybody outside of the cluster can write this",
+};
+
+export const QUOTES = { replaced: "no longer in the latest result of this call" };
+
 export const SUPPORT = {
   supported: "Supported",
+  contradicted: "Supported, contradicted by later results of the same calls",
   ungrounded: "Supported, not grounded: not in its quotes, the alert or the arguments of its calls",
   unsupported: "Not supported",
 };
@@ -76,11 +87,47 @@ export const CHANGES = {
 
 export const READY = { yes: "Ready", no: "Not ready", unknown: "Unknown" } as const;
 
+/** Origins of the answers to the tool calls of a replay, the best first. */
+export const RUNGS = { exact: "exact", normalised: "normalised", derived: "derived", miss: "miss", live: "live" } as const;
+
+/** Marks of a cell. */
+export const MARKS = {
+  regressed: "Regressed",
+  improved: "Improved",
+  failed: STEPS.failed,
+  inconclusive: CONFIDENCE.Inconclusive,
+  flaky: "Flaky",
+  confidentlyWrong: "Confidently wrong",
+} as const;
+
+export const VERDICTS = { running: STEPS.running } as const;
+
+export const PROMOTION = {
+  serves: "Serving",
+  held: "Newest revision does not serve",
+  policy: "Policy",
+  serving: "serving revision",
+  candidate: "candidate",
+  removed: "not in the suite any more",
+  noneWrong: "no sample may be confidently wrong",
+  olderSuite: "measured an older suite",
+} as const;
+
+export const COMPARED = {
+  onlyIn: "Only in",
+  noCall: "No tool call in either run.",
+  apartFromStart: "The first call differs.",
+  noFurtherCall: "No further call.",
+  divergence: "First divergence",
+} as const;
+
 export const VIEWS = {
   investigations: "Investigations",
   submit: "Submit an alert",
   system: "System",
   usage: "Usage",
+  suites: "Suites",
+  compare: "Compare",
   trace: "Trace",
   signIn: "Sign in",
 } as const;
@@ -108,6 +155,11 @@ export const SECTIONS = {
   runbook: "Runbook",
   thinking: EVENTS.llm_thinking,
   metadata: "Metadata",
+  caseByRevision: "Case by revision",
+  samples: "Samples",
+  promotion: "Promotion",
+  toolCalls: "Tool calls",
+  replay: "Replay",
 } as const;
 
 export const COLUMNS = {
@@ -129,6 +181,12 @@ export const COLUMNS = {
   queued: PHASES.pending,
   running: PHASES.running,
   orphaned: "Orphaned",
+  case: "Case",
+  baseline: "Baseline",
+  coverage: "Coverage",
+  lastRun: "last run",
+  chain: "Chain",
+  confidence: "Confidence",
   interrupted: STEPS.interrupted,
 } as const;
 
@@ -139,6 +197,14 @@ export const NOUNS = {
   tools: ["tool", "tools"],
   toolsOffered: ["tool offered", "tools offered"],
   runs: ["run", "runs"],
+  cases: ["case", "cases"],
+  samples: ["sample a case", "samples a case"],
+  sameCalls: ["tool call, the same in both runs", "tool calls, the same in both runs"],
+  sameThenApart: ["call is the same, then:", "calls are the same, then:"],
+  moreCalls: ["more call", "more calls"],
+  unsupported: ["claim without support", "claims without support"],
+  unused: ["recorded call not used", "recorded calls not used"],
+  mayBeWrong: ["sample may be confidently wrong", "samples may be confidently wrong"],
   changed: ["new or changed investigation: refresh", "new or changed investigations: refresh"],
 } as const;
 
@@ -167,6 +233,12 @@ export const ACTIONS = {
   allAgents: "All agents",
   showInvestigations: "Show investigations",
   selectTools: "Select tools",
+  replay: "Replay",
+  startReplay: "Start the replay",
+  compare: "Compare",
+  compareWithSource: "Compare with the recorded run",
+  swap: "Swap sides",
+  close: "Close",
 } as const;
 
 export const OPTIONS = {
@@ -181,6 +253,8 @@ export const OPTIONS = {
   on: "On",
   off: "Off",
   lastDay: "Last day",
+  recordedChain: "The recorded chain, as it is now",
+  ownModels: "The models of the chain",
 } as const;
 
 export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", cost: "Highest cost first", tokens: "Most tokens first" } as const;
@@ -208,6 +282,13 @@ export const EMPTY = {
   noChanges: "No change is visible in this period.",
   noView: "This view does not exist.",
   signedIn: "You are signed in.",
+  noSuites: "No suites yet. An EvalSuite holds recorded incidents and what a good finding must contain.",
+  noVerdict: "not measured yet",
+  noRuns: "No runs yet. Create an EvalRun to measure a chain.",
+  noSamples: "No samples yet.",
+  noRecord: "record deleted",
+  noFinding: "No finding.",
+  noToolCalls: "No tool calls.",
 } as const;
 
 export const CHARTS = {
@@ -219,6 +300,7 @@ export const PROBLEMS = {
   connectionLost: "Connection lost, reconnecting",
   liveUnavailable: "Live updates are unavailable.",
   traceForbidden: "The trace requires a separate permission (role tarsy-tracer).",
+  compareForbidden: "A comparison requires the roles tarsy-viewer and tarsy-tracer.",
   sessionEnded: "Your session has ended.",
   signedOut: "You are signed out.",
   retrying: "Retrying until it exists.",

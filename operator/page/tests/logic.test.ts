@@ -90,7 +90,7 @@ describe("Markdown", () => {
   it("tells finding, alert and where each claim is from", () => {
     const finding = {
       summary: "The key was renamed.", confidence: "High", structured: true, notes: [],
-      claims: [{ text: "It was.", supported: false, ungrounded: [], citations: [{ callId: "c", quote: "renamed", supported: false, reason: "no such call", interaction: null, stage: "look", agent: "first", tool: "logs" }] }],
+      claims: [{ text: "It was.", supported: false, ungrounded: [], contradicted: false, citations: [{ callId: "c", quote: "renamed", supported: false, reason: "no such call", interaction: null, stage: "look", agent: "first", tool: "logs", integrity: null, replaced: false }] }],
     } as Finding;
     const whole = { ...item("1"), alert: "pod crashes", runbook: null, stages: [], conditions: [], evidenceMissing: [] } as unknown as Investigation;
     const text = investigationAsMarkdown(whole, EMPTY, finding);

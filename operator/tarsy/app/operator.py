@@ -18,8 +18,8 @@ import asyncpg
 
 from tarsy.app.errors import StartError
 from tarsy.app.http import http_server
-from tarsy.app.lifecycle import ProcessReadiness, Shutdown, until_stopped
-from tarsy.app.process import connected, pass_on
+from tarsy.app.lifecycle import Shutdown, until_stopped
+from tarsy.app.process import ProcessContext, connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.settings.work_topics import ReconcileSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
@@ -31,7 +31,6 @@ from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
-from tarsy.engine.ports import Toolboxes
 from tarsy.evidence.history.digests import Digests
 from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import KubeClient
@@ -43,11 +42,10 @@ from tarsy.llm.probe import probe
 from tarsy.masking import default_masker
 from tarsy.mcp.connection import Policy
 from tarsy.observe.metrics import Metrics
-from tarsy.observe.tracing import Tracing
 from tarsy.runbook.fetch import Fetcher
-from tarsy.runtime.object_reader import ClusterObjects
-from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
+from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.service_account_tokens import cluster_of
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
 from tarsy.store.evals import Evals
 from tarsy.store.gauges import Gauges
@@ -85,20 +83,7 @@ async def operate(settings: OperatorSettings) -> None:
             contextlib.AsyncExitStack() as stack,
             asyncio.TaskGroup() as group,
         ):
-            product = run_product(
-                settings,
-                connections.pool,
-                connections.client,
-                connections.secrets,
-                connections.models,
-                connections.toolboxes,
-                shutdown,
-                connections.metrics,
-                connections.tracing,
-                connections.readiness,
-                connections.objects,
-            )
-            group.create_task(product)
+            group.create_task(run_product(settings, connections, shutdown))
             webhook = settings.webhook
             if not webhook.require_author:
                 _log.warning(
@@ -119,34 +104,17 @@ async def operate(settings: OperatorSettings) -> None:
 
 
 async def run_product(
-    settings: OperatorSettings,
-    pool: asyncpg.Pool,
-    client: KubeClient,
-    secrets: Secrets,
-    models: SharedModels,
-    toolboxes: Toolboxes,
-    shutdown: Shutdown | None = None,
-    metrics: Metrics | None = None,
-    tracing: Tracing | None = None,
-    readiness: ProcessReadiness | None = None,
-    objects: ClusterObjects | None = None,
+    settings: OperatorSettings, connections: ProcessContext, shutdown: Shutdown | None = None
 ) -> None:
     """Runs the active controller and a worker, with the wake-ups between them, until it is cancelled.
 
     Args:
         settings: the topics of the operator; those of models and tool servers are not read.
-        pool: a migrated database.
-        client: the Kubernetes API.
-        secrets: reads the Secrets of namespaces.
-        models: the clients of LLMProviders.
-        toolboxes: the tools of MCPServers.
+        connections: of the process; its readiness is lost while the controller does not watch the whole cluster.
         shutdown: gets the function that drains.
-        metrics: the metrics of the process.
-        tracing: exports traces of the runs; None: no traces.
-        readiness: becomes unready while the controller does not watch the whole cluster.
-        objects: reads the cluster for stages of kind Changes; None: nothing does.
     """
-    notifier, metrics = Notifier(pool), metrics or Metrics()
+    pool, metrics = connections.pool, connections.metrics
+    notifier = Notifier(pool)
     metrics.read_record(Gauges(pool).read)
     runs = Runs(pool, notifier.notify, metrics)
     wake, changed = asyncio.Event(), asyncio.Event()
@@ -156,12 +124,9 @@ async def run_product(
     turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, metrics)
     worker, execution = None, settings.execution.worker()
     if execution is not None:
-        worker = new_worker(
-            execution, pool, models, toolboxes, notifier.notify, wake, turnstiles, deltas, metrics, tracing, objects
-        )
-    controller = _controller(settings, pool, client, secrets, runs, notifier, changed, metrics)
-    if readiness is not None:
-        readiness.depend_on(controller.why_not_ready)
+        worker = new_worker(execution, connections, notifier.notify, wake, turnstiles, deltas)
+    controller = _controller(settings, connections, runs, notifier, changed)
+    connections.readiness.depend_on(controller.why_not_ready)
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())
         group.create_task(listener.run())
@@ -183,15 +148,9 @@ async def run_product(
 
 
 def _controller(
-    settings: OperatorSettings,
-    pool: asyncpg.Pool,
-    client: KubeClient,
-    secrets: Secrets,
-    runs: Runs,
-    notifier: Notifier,
-    changed: asyncio.Event,
-    metrics: Metrics,
+    settings: OperatorSettings, connections: ProcessContext, runs: Runs, notifier: Notifier, changed: asyncio.Event
 ) -> ActiveController:
+    pool, client, secrets, metrics = connections.pool, connections.client, connections.secrets, connections.metrics
     controlled, destinations = settings.controller, settings.outbound.destinations()
     instance = f"{socket.gethostname()}-{os.getpid()}"
     intake = Intake(pool, queue_limit=settings.intake.queue_limit)
@@ -210,6 +169,7 @@ def _controller(
             Replays(pool),
             evals,
             Revisions(pool),
+            ApprovalStore(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,

@@ -20,6 +20,7 @@ from tarsy.app.lifecycle import ProcessReadiness, Shutdown, serve_health
 from tarsy.app.settings.processes import ProcessSettings
 from tarsy.app.settings.serving_topics import ObservabilitySettings
 from tarsy.app.worker_shares import RUN_CONNECTIONS
+from tarsy.engine.ports import Toolboxes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.values import Values
@@ -31,6 +32,7 @@ from tarsy.observe.metrics_server import serve_metrics
 from tarsy.observe.tracing import Tracing, tracing
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.runtime.object_reader import ClusterObjects
+from tarsy.runtime.rate_limiter import SharedModels
 from tarsy.runtime.service_account_tokens import ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
@@ -48,14 +50,26 @@ ServeReports = Callable[[Metrics, ProcessReadiness, Shutdown], AbstractAsyncCont
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """Connections and clients of a process."""
+    """Connections and clients of a process.
+
+    Args:
+        pool: a migrated database.
+        client: the Kubernetes API.
+        secrets: reads the Secrets of namespaces.
+        models: the clients of LLMProviders.
+        toolboxes: the tools of MCPServers.
+        objects: reads the cluster for stages of kind Changes and its history; None: nothing does.
+        metrics: of the process.
+        tracing: exports traces of the runs; None: no traces.
+        readiness: of the process.
+    """
 
     pool: asyncpg.Pool
     client: KubeClient
     secrets: Secrets
-    models: ModelRegistry
-    toolboxes: ActingToolboxes
-    objects: ClusterObjects
+    models: SharedModels
+    toolboxes: Toolboxes
+    objects: ClusterObjects | None
     metrics: Metrics
     tracing: Tracing | None
     readiness: ProcessReadiness

@@ -7,25 +7,23 @@ finds accepted investigations in Postgres. A pod with several cores runs several
 import asyncio
 import socket
 from dataclasses import replace
-
-import asyncpg
+from functools import partial
 
 from tarsy.app.lifecycle import Shutdown, until_stopped
-from tarsy.app.process import ServeReports, connected, pass_on
+from tarsy.app.process import ProcessContext, ServeReports, connected, pass_on
 from tarsy.app.settings.processes import WorkerProcessSettings
 from tarsy.app.worker_shares import Share
-from tarsy.engine.ports import Toolboxes
 from tarsy.observe.metric_table import PROCESSES
-from tarsy.observe.metrics import Metrics
-from tarsy.observe.tracing import Tracing
-from tarsy.runtime.object_reader import ClusterObjects
-from tarsy.runtime.rate_limiter import RateLimiters, SharedModels
+from tarsy.record.waiting import WaitingLimits
+from tarsy.runtime.approvals import RunApprovals
+from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.claims import Claims
 from tarsy.store.rate_limit_slots import ProviderSlots
-from tarsy.store.runs import Runs
+from tarsy.store.runs import ParkingLimits, Runs
 from tarsy.store.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, NotifyFunction
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
@@ -60,16 +58,11 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
             deltas = Deltas(pool, listener.hear)
             worker = new_worker(
                 _settings(settings, share, alone=serve is None),
-                pool,
-                connections.models,
-                connections.toolboxes,
+                connections,
                 notifier.notify,
                 wake,
                 turnstiles,
                 deltas,
-                connections.metrics,
-                connections.tracing,
-                connections.objects,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
@@ -93,45 +86,41 @@ def _settings(settings: WorkerProcessSettings, share: Share, *, alone: bool) -> 
 
 def new_worker(
     settings: WorkerSettings,
-    pool: asyncpg.Pool,
-    models: SharedModels,
-    toolboxes: Toolboxes,
+    connections: ProcessContext,
     notify: NotifyFunction,
     wake: asyncio.Event,
     turnstiles: RateLimiters,
     deltas: Deltas,
-    metrics: Metrics | None = None,
-    tracing: Tracing | None = None,
-    objects: ClusterObjects | None = None,
 ) -> Worker:
     """Returns a worker.
 
     Args:
         settings: the limits and the lease.
-        pool: a migrated database.
-        models: the clients of LLMProviders.
-        toolboxes: the tools of MCPServers.
+        connections: of the process.
         notify: sends a notification of Postgres.
         wake: set when a run may be claimable.
         turnstiles: the rate limiters of LLMProviders.
         deltas: stores and publishes streamed text.
-        metrics: the metrics of the process; None: none.
-        tracing: exports traces; None: no traces.
-        objects: reads the cluster for stages of kind Changes; None: nothing does.
     """
+    pool, metrics = connections.pool, connections.metrics
     runner = Runner(
         pool,
         Runs(pool, notify),
-        models,
-        toolboxes,
+        connections.models,
+        connections.toolboxes,
         notify,
         RunnerOptions(
             grace_seconds=settings.finish_grace_seconds,
             rate_limiters=turnstiles,
             deltas=deltas,
             metrics=metrics,
-            tracing=tracing,
-            objects=objects,
+            tracing=connections.tracing,
+            objects=connections.objects,
+            approvals=partial(RunApprovals, ApprovalStore(pool)),
+            waiting=WaitingLimits(
+                settings.max_wait_seconds, settings.approval_requests, settings.park_provider_seconds
+            ),
+            parking=ParkingLimits(settings.max_parked, settings.max_parked_of_namespace, settings.max_wait_seconds),
         ),
     )
     return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)

@@ -6,7 +6,7 @@ Errors that a user can correct end a command with one sentence on standard error
 
 import typer
 
-from tarsy.cli.commands import configuration, eval_run, intake, record, services
+from tarsy.cli.commands import configuration, eval_import, eval_run, intake, record, services
 from tarsy.cli.installed import add_installed
 from tarsy.cli.plugin import add_investigation_commands, run_app
 from tarsy.cli.version import add_version
@@ -23,7 +23,9 @@ app.command()(services.worker)
 app.command(hidden=True)(services.worker_process)
 app.command()(services.mcp_gateway)
 add_installed(app)
-add_investigation_commands(app).command("run", cls=eval_run.MeasuringCommand)(eval_run.run)
+evals = add_investigation_commands(app)
+evals.command("run", cls=eval_run.MeasuringCommand)(eval_run.run)
+evals.command("import")(eval_import.import_suite)
 app.command()(configuration.ask)
 app.command()(record.purge)
 app.command()(configuration.plan)

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from tarsy.client.plain_text import plain
-from tarsy.engine.prompts.fence import defuse
+from tarsy.engine.prompts.fence import readable
 
 AROUND = 240
 LINES_AROUND = 2
@@ -26,10 +26,10 @@ class Passage:
 
 def passage(text: str, quote: str) -> Passage | None:
     """Finds the first occurrence of `quote` in `text`; None without one."""
-    words = [re.escape(word) for word in defuse(plain(quote)).split()]
+    words = [re.escape(word) for word in readable(plain(quote)).split()]
     if not words:
         return None
-    text = defuse(plain(text))
+    text = readable(plain(text))
     found = re.search(r"\s+".join(words), text)
     if found is None:
         return None

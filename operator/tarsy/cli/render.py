@@ -19,6 +19,7 @@ from tarsy.prometheus_tools.picture import read_pictures, sparkline
 from tarsy.prometheus_tools.picture import write_time as picture_time
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
+from tarsy.record.integrity import Integrity
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.words import phase_of, word
@@ -37,6 +38,11 @@ _MARKS: Mapping[str, tuple[str, str]] = {
     EventType.FINAL_ANALYSIS: ("analysis", "green"),
     EventType.EXECUTIVE_SUMMARY: ("summary", "green"),
     EventType.USER_QUESTION: ("question", "blue"),
+}
+_INTEGRITY: Mapping[Integrity, str] = {
+    Integrity.K: "only the control plane writes this",
+    Integrity.A: "workloads can write this",
+    Integrity.X: "anybody outside of the cluster can write this",
 }
 _BODY_LINES = 14
 _INDENT = 9
@@ -197,12 +203,14 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
     """Renders a finding: its summary, each claim with its citations, and the notes."""
     yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
-        mark, style = support_mark(claim.supported, claim.ungrounded)
+        mark, style = support_mark(claim.supported, claim.ungrounded, contradicted=claim.contradicted)
         yield Hanging(Text.assemble("  - ", (mark, style), f": {claim.text}"), 4)
         for citation in claim.citations:
             where = "/".join(part for part in (citation.stage, citation.agent, citation.tool) if part)
             text = Text(f"      {citation.call_id} {where}: ", style="dim")
             text.append(f"“{shorten_text(citation.quote, _QUOTE)}”")
+            if told := integrity_text(citation.integrity, replaced=citation.replaced):
+                text.append(f" [{told}]", style="dim")
             if citation.reason:
                 text.append(f" ({citation.reason})", style="yellow")
             yield Hanging(text, 8)
@@ -210,10 +218,18 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
         yield Text(f"  {note}", style="yellow")
 
 
-def support_mark(supported: bool, ungrounded: Sequence[str]) -> tuple[str, str]:
+def integrity_text(integrity: Integrity | None, *, replaced: bool) -> str:
+    """Returns the words for who can write a quoted text, and whether it has been replaced; empty without a class."""
+    words = [] if integrity is None else [f"{integrity.value}: {_INTEGRITY[integrity]}"]
+    return "; ".join([*words, "no longer in the latest result of this call"] if replaced else words)
+
+
+def support_mark(supported: bool, ungrounded: Sequence[str], *, contradicted: bool = False) -> tuple[str, str]:
     """Returns the words for the support of a claim, and their style."""
     if not supported:
         return "not supported", "bold yellow"
+    if contradicted:
+        return "supported, contradicted by later results", "yellow"
     if ungrounded:
         return f"supported, not grounded: {', '.join(plain(name) for name in ungrounded)}", "yellow"
     return "supported", "green"

@@ -33,10 +33,10 @@ async def verify_record(client: TarsyClient, namespace: str, name: str, output: 
     else:
         for line in report_lines(namespace, name, found):
             printer().print(line, markup=False, soft_wrap=True)
-    return exit_status(found)
+    return verify_status(found)
 
 
-def exit_status(found: SealView) -> int:
+def verify_status(found: SealView) -> int:
     """Returns the exit status for a check."""
     if any(run.flaw_count and run.steps for run in found.runs):
         return FLAWED

@@ -15,7 +15,7 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
-from tarsy.cli.render import picture_lines, support_mark
+from tarsy.cli.render import integrity_text, picture_lines, support_mark
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -24,6 +24,7 @@ from tarsy.http.models import View
 from tarsy.http.views.timeline import CitationView, FindingView, RunHead, TimelineView
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
+from tarsy.record.integrity import Integrity
 from tarsy.record.run import State
 from tarsy.record.words import phase_of
 
@@ -48,6 +49,8 @@ class Grounds(View):
     before: str | None = Field(description="What stands before the quote in the result.")
     quoted: str | None = Field(description="The quote as it stands there.")
     after: str | None
+    integrity: Integrity | None = Field(description="Who can write the quoted text: K, A or X; null: not known.")
+    replaced: bool = Field(description="Whether the latest result of the same call no longer contains the quote.")
     series: str = Field(default="", exclude=True, description="The series that the quote is from, as text to draw.")
 
 
@@ -57,6 +60,7 @@ class Reason(View):
     text: str
     supported: bool
     ungrounded: tuple[str, ...]
+    contradicted: bool
     citations: tuple[Grounds, ...]
 
 
@@ -129,6 +133,7 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
                 text=claim.text,
                 supported=claim.supported,
                 ungrounded=claim.ungrounded,
+                contradicted=claim.contradicted,
                 citations=tuple(_grounds(c, calls.get(c.interaction)) for c in claim.citations),
             )
             for claim in finding.claims
@@ -149,7 +154,7 @@ def render_finding(explain_run: Why) -> RenderableType:
     if not explain_run.structured:
         blocks.append(Text("The model did not give its finding in the form asked for: there is nothing to check."))
     for number, claim in enumerate(explain_run.claims, 1):
-        mark, style = support_mark(claim.supported, claim.ungrounded)
+        mark, style = support_mark(claim.supported, claim.ungrounded, contradicted=claim.contradicted)
         blocks += [Text(), Text.assemble(f"{number}. ", (mark, style), f": {plain(claim.text)}")]
         if not claim.citations:
             blocks.append(Indented(Text("it cites nothing", style="yellow"), 3))
@@ -177,6 +182,8 @@ def _citation(grounds: Grounds) -> RenderableType:
         )
         text.rstrip()
         lines.append(Indented(text, 2))
+    if told := integrity_text(grounds.integrity, replaced=grounds.replaced):
+        lines.append(Text(told, style="dim"))
     lines += [Indented(line, 2) for line in picture_lines(grounds.series)]
     if not grounds.supported:
         lines.append(Text(f"does not hold: {plain(grounds.reason or 'nobody says why')}", style="bold yellow"))
@@ -225,6 +232,8 @@ def _grounds(citation: CitationView, call: ToolCallDetails | None) -> Grounds:
         before=place.before if place else None,
         quoted=place.quoted if place else None,
         after=place.after if place else None,
+        integrity=citation.integrity,
+        replaced=citation.replaced,
         series=_quoted_series(plain(call.result), place.quoted) if place and call and call.result else "",
     )
 

@@ -12,6 +12,7 @@ from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.client.refusals import READ_OBJECTS, WRITE, Right, namespace_of, refusals
 from tarsy.http.models import AGGREGATED_PREFIX
+from tarsy.http.replay_manifest import replay_manifest
 from tarsy.kube.client import KubeClient
 from tarsy.kube.kinds import path
 from tarsy.resources.meta import API_VERSION
@@ -86,17 +87,7 @@ class AggregatedClient:
             investigation: the name of the recorded one.
             replay: the rest of `spec.replay`.
         """
-        return await self._create(
-            {
-                "apiVersion": API_VERSION,
-                "kind": "Investigation",
-                "metadata": {
-                    "generateName": f"{investigation[:_GENERATED].rstrip('-.')}-replay-",
-                    "namespace": namespace,
-                },
-                "spec": {"replay": {"of": {"name": investigation}, **replay}},
-            }
-        )
+        return await self._create(replay_manifest(namespace, investigation, replay))
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Patches the desired state of an investigation or, if it has ended, of the unanswered questions about it.

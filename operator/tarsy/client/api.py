@@ -101,7 +101,7 @@ class TarsyClient(Protocol):
             replay: the rest of `spec.replay`.
 
         Raises:
-            ApiUseError: the API refused or could not be reached, or has no route for it.
+            ApiUseError: the API refused or could not be reached.
         """
         ...
 

@@ -106,17 +106,15 @@ class DirectClient:
         return CreatedObject.of(made)
 
     async def replay(self, namespace: str, investigation: str, replay: Mapping[str, Any]) -> CreatedObject:
-        """Refuses: the HTTP API has no route that creates a replay.
+        """Posts a replay of `investigation` in `namespace`; returns the name and uid of the new Investigation.
 
         Args:
             namespace: of both.
             investigation: the name of the recorded one.
             replay: the rest of `spec.replay`.
         """
-        raise ApiUseError(
-            f"a replay of {namespace}/{investigation} is an object of Kubernetes: create it with a kubeconfig, "
-            "without --server"
-        )
+        made = await self._call("POST", run_path(namespace, investigation, "replays"), WRITE, body=dict(replay))
+        return CreatedObject.of(made)
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Requests the cancellation or conclusion of an investigation; returns the names of the cancelled questions.

@@ -4,7 +4,7 @@ Failures of models and tools end an agent, never the process: they become its ou
 Exceptions that leave this module are a lost lease, a record that cannot be written, and cancellation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from uuid import UUID
@@ -23,6 +23,7 @@ from tarsy.engine.model_calls.call import ModelCallFailed
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.context import room_for_work, synthesis_context
+from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.single_call import run_single_call
 from tarsy.engine.strategies.table import STRATEGIES, tool_call_format
@@ -34,16 +35,18 @@ from tarsy.record.ids import event_id
 from tarsy.record.messages import Message
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import RunWaits, Wait
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """How an agent execution ended."""
+    """How an agent execution ended; one that is parked has not, and waits for `wait`."""
 
     execution: UUID
     state: State
     text: str = ""
     failure: Failure | None = None
+    wait: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class AgentRun:
 
 
 async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
-    """Runs an agent to its end, or returns what the record has of it when it is finished already."""
+    """Runs an agent to its end, or until it waits; returns what the record has of it when it is finished already."""
     agent, task = run.plan, run.task
     record = await world.recorder.begin_execution(
         ExecutionStart(
@@ -81,6 +84,8 @@ async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
         conversation.loop = conversation.loop.model_copy(update={"window": window})
     try:
         text = await _run_strategy(conversation, task, world)
+    except RunWaits as waits:
+        return AgentResult(run.id, State.PARKED, wait=waits.wait)
     except ModelCallFailed as error:
         return await _failed(world, conversation, task, error.state, error.failure)
     except BudgetSpent as spent:
@@ -122,6 +127,7 @@ async def _run_single(conversation: Conversation, task: Task, world: RunContext)
         work = synthesis_context(task.agents, timelines, limit=room_for_work(window))
         opening = builder.synthesis_messages(agent, task, began, work)
         return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
+    await _report_cleaned(conversation, task, (), world)
     opening = _opening(conversation, task, {}, {}, (), tools=False)
     return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
 
@@ -133,6 +139,7 @@ async def _run_with_tools(conversation: Conversation, task: Task, world: RunCont
         told = await _report_missing(conversation, toolbox, world)
         instructions = builder.server_instructions(agent, toolbox.instructions)
         sections = tool_call_format(agent.strategy, toolbox).sections
+        await _report_cleaned(conversation, task, toolbox.instructions.values(), world)
         opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, tools=bool(toolbox.tools))
         try:
             purpose = Purpose(evidence=task.question is None, earlier=bool(task.previous))
@@ -159,6 +166,19 @@ def _opening(
     if task.question is not None:
         return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections, tools=tools)
     return builder.investigation_messages(agent, task, began, unavailable, instructions, sections, tools=tools)
+
+
+async def _report_cleaned(
+    conversation: Conversation, task: Task, instructions: Iterable[str], world: RunContext
+) -> None:
+    """Reports invisible characters in what an agent begins with, once."""
+    if conversation.messages:
+        return
+    question = "" if task.question is None else task.question.text
+    texts = [task.alert_data, task.runbook, question, *instructions]
+    events = cleaned_events(conversation, "alert, runbook, question or instructions of tool servers", texts)
+    if events:
+        await world.recorder.write_events(events)
 
 
 async def _report_missing(

@@ -143,7 +143,7 @@ class _Reading:
         empty = [self._message(source, ToolOutcome("")) for source in _CALLS]
         shown = shown_sections(found.triage, found.changes, evidence_text(empty) or "")
         for source, section, short in zip(_CALLS, (found.triage, found.changes), shown, strict=True):
-            await self._end(source, ToolOutcome(section.text), short, elapsed)
+            await self._end(source, ToolOutcome(section.text, marks=section.marks), short, elapsed)
         statements = [(one.text, one.source, one.quote) for one in found.statements]
         return _conclusion(await self._finding(found.summary, found.confidence, statements)), self._messages
 
@@ -155,7 +155,7 @@ class _Reading:
             await self._begin(source)
         for source in _CALLS:
             answer = known.answers[source.value]
-            outcome = ToolOutcome(answer.result, is_error=answer.is_error, replayed=answer.source)
+            outcome = ToolOutcome(answer.result, answer.is_error, answer.source, answer.marks)
             await self._end(source, outcome, answer.shown, 0)
         statements = [(claim.text, Source(claim.tool), claim.quote) for claim in known.claims]
         confidence = Confidence(known.confidence)
@@ -226,6 +226,7 @@ class _Reading:
                 duration_ms=elapsed_ms,
                 loop=self._loop,
                 replayed=outcome.replayed,
+                marks=outcome.marks,
             ),
             [self._event(source, outcome, EventStatus.COMPLETED)],
         )

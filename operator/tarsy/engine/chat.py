@@ -37,6 +37,7 @@ async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
     Raises:
         LeaseLost: another attempt owns the run.
         StoreError (and others of the recorder): the record cannot be written.
+        RunWaits: the answer can go no further before something outside has happened.
     """
     plan, stage = chat.plan, chat.plan.stages[0]
     history = await world.recorder.history()

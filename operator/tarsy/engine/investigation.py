@@ -43,6 +43,7 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
     Raises:
         LeaseLost: another attempt owns the run.
         StoreError (and others of the recorder): the record cannot be written.
+        RunWaits: the run can go no further before something outside has happened.
     """
     plan = investigation.plan
     history = await world.recorder.history()
@@ -161,7 +162,9 @@ def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext
     """
     clock = asyncio.get_running_loop().time
     meter = BudgetTracker(run, plan.budget, history, clock)
-    return replace(world, meter=meter, guard=LoopGuard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock))
+    guard = LoopGuard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock)
+    waiting = replace(world.waiting, waited_seconds=history.waited_seconds)
+    return replace(world, meter=meter, guard=guard, waiting=waiting)
 
 
 def _has_tools(plan: Plan) -> bool:

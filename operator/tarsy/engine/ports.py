@@ -31,6 +31,7 @@ from tarsy.record.run import (
     StageStart,
 )
 from tarsy.record.timeline import Event, TimelineEvent
+from tarsy.record.waiting import ApprovalAnswer, ApprovalQuestion
 
 
 class Recorder(Protocol):
@@ -63,8 +64,12 @@ class Recorder(Protocol):
         """Boundary (b); it may be held."""
         ...
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
-        """Boundary (c)."""
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
+        """Boundary (c); consumes the approval of a call that has one.
+
+        Returns whether the call may be sent. False for one that is not made, and for one whose approval did not hold
+        any more (withdrawn, expired, or consumed by another call), whose row then has that as its answer.
+        """
         ...
 
     async def tool_call_answered(
@@ -105,6 +110,10 @@ class Recorder(Protocol):
 
         A call whose outcome is unknown is no evidence.
         """
+        ...
+
+    async def is_confirmed(self) -> bool:
+        """Whether a tool call of this run has a result of which the control plane wrote at least a part (class K)."""
         ...
 
     async def pin_tools(
@@ -177,6 +186,10 @@ class Toolbox(Protocol):
         """Whether the call may be made again when its outcome is unknown."""
         ...
 
+    def needs_approval(self, name: str) -> bool:
+        """Whether each call of the tool needs the approval of people."""
+        ...
+
     def shown(self, name: str, arguments: str) -> str:
         """A call's arguments without secrets, as record and people see them; never raises."""
         ...
@@ -198,6 +211,26 @@ class Toolboxes(Protocol):
 
     def open(self, servers: Sequence[ServerPlan]) -> AbstractAsyncContextManager[Toolbox]:
         """Opens the servers side by side; those that fail are in `unavailable`, never an error."""
+        ...
+
+
+class Approvals(Protocol):
+    """Asks people about the tool calls of one attempt."""
+
+    async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+        """Asks about a call, or returns what became of the question asked before; under the fence of the attempt.
+
+        An approval counts once it is consumed with the start of the call. What is refused stays refused.
+        """
+        ...
+
+    async def withdraw(self, call: UUID, why: str) -> None:
+        """Withdraws a question that is still open, because the run goes on without the call.
+
+        Args:
+            call: id of the tool call.
+            why: a sentence for people.
+        """
         ...
 
 

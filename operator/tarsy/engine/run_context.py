@@ -7,12 +7,14 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.ports import Control, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
+from tarsy.engine.ports import Approvals, Control, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef
+from tarsy.record.messages import Refusal
 from tarsy.record.replay import KnownChanges
+from tarsy.record.waiting import ApprovalQuestion, WaitingRoom
 
 
 class NoFollowers:
@@ -46,6 +48,19 @@ class NoObjects:
         return text
 
 
+class NoApprovals:
+    """The approvals of a process in which nobody can be asked."""
+
+    async def ask(self, question: ApprovalQuestion) -> Refusal:
+        """Refuses the call."""
+        why = "its calls need the approval of people, and nobody can be asked here"
+        sentence = f"{question.name} was not called: {why}. Say in your answer what you would do with it."
+        return Refusal("ApprovalUnavailable", sentence)
+
+    async def withdraw(self, call: UUID, why: str) -> None:
+        """Does nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """All ports of one run, with the budget tracker and the loop guard that its agents share.
@@ -55,7 +70,8 @@ class RunContext:
     again. `windows` are the context windows that providers reported when they refused a conversation as too long: an
     agent that begins starts from them. `objects` reads the cluster for stages of kind Changes; in a replay,
     `known_changes` answers them from the record instead, given the arguments of their calls. `alert` is the text of the
-    alert, whose names and numbers claims may use.
+    alert, whose names and numbers claims may use. `approvals` asks people about calls, and `waiting` tells how long the
+    run may still wait for them.
     """
 
     recorder: Recorder
@@ -71,6 +87,8 @@ class RunContext:
     objects: ObjectReader = field(default_factory=NoObjects)
     known_changes: Callable[[str], KnownChanges] | None = None
     alert: str = ""
+    approvals: Approvals = field(default_factory=NoApprovals)
+    waiting: WaitingRoom = field(default_factory=WaitingRoom)
 
     @property
     def concluding(self) -> bool:

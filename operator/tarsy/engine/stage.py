@@ -1,7 +1,8 @@
 """Runs one stage: its agents concurrently, all to their end; then the success policy decides.
 
 One agent is not a special case, it is N = 1. An agent that fails does not stop the others:
-under the policy `Any` their work is what counts, under `All` it is still on record to explain the failure.
+under the policy `Any` their work is what counts, under `All` it is still on record to explain the failure. Nor does one
+that waits for people: the run waits when the others have ended.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from tarsy.engine.task import Task
 from tarsy.plan.model import AgentLimits, AgentPlan, StagePlan, SuccessPolicy
 from tarsy.record.ids import execution_id
 from tarsy.record.run import Failure, StageKind, StageOutcome, StageStart, State
+from tarsy.record.waiting import RunWaits
 from tarsy.record.work import AgentWork
 
 
@@ -41,7 +43,11 @@ class StageRun:
 
 
 async def run_stage(stage: StageRun, world: RunContext) -> StageResult:
-    """Runs a stage, or returns what the record has of it when it is finished already."""
+    """Runs a stage, or returns what the record has of it when it is finished already.
+
+    Raises:
+        RunWaits: an agent waits, and all others have ended or wait too.
+    """
     plan = stage.plan
     record = await world.recorder.begin_stage(
         StageStart(
@@ -55,6 +61,8 @@ async def run_stage(stage: StageRun, world: RunContext) -> StageResult:
         )
     )
     results = await _run_agents(stage, world)
+    if waits := [result.wait for result in results if result.wait is not None]:
+        raise RunWaits(min(waits, key=lambda wait: wait.until))
     state, failure = apply_success_policy(plan, results)
     if not record.state.finished:
         await world.recorder.finish_stage(StageOutcome(stage.id, state, failure))

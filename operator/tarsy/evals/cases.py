@@ -194,10 +194,12 @@ def _changes(changes: ChangesRecord, text: _Mask) -> ChangesRecord:
 
 
 def _call(call: RecordedCall, text: _Mask) -> RecordedCall:
+    result = text(call.result)
     return call.model_copy(
         update={
             "arguments": _arguments(call.arguments, text),
-            "result": text(call.result),
+            "result": result,
+            "control": () if call.marks is None else call.marks.moved(call.result, result).control,
             "shown": None if call.shown is None else text(call.shown),
         }
     )

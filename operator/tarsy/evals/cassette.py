@@ -19,6 +19,7 @@ import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, ToolDefinition
 
 FORMAT: Final = "tarsy.dev/cassette/v1"
@@ -52,8 +53,6 @@ class _Part(BaseModel):
 _P = TypeVar("_P", bound=_Part)
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 _Short = Annotated[str, StringConstraints(max_length=1_024)]
-IntegrityClass = Literal["K", "A", "X"]
-"""Who can write what a result says: K the control plane, A also workloads, X anybody outside."""
 
 
 class AlertRecord(_Part):
@@ -168,7 +167,10 @@ class Place(_Part):
 class RecordedCall(_Part):
     """One tool call: its arguments as JSON, or as the text that a model wrote, and the result without secrets.
 
-    `shown` is what later agents were sent instead of the result; None: the result.
+    `shown` is what later agents were sent instead of the result; None: the result. `integrity` tells who can write the
+    result, and `control` are the spans in it that the control plane computed; `state`: it is a state at the time of
+    the call. A `wildcard` answers whatever the other arguments of a call are: those that are given here must be the
+    same, nothing is known of the rest.
     """
 
     server: _Name
@@ -177,9 +179,17 @@ class RecordedCall(_Part):
     result: str
     is_error: bool = False
     at: AwareDatetime | None = None
-    integrity: IntegrityClass | None = Field(default=None, alias="class")
+    integrity: Integrity | None = Field(default=None, alias="class")
+    control: tuple[tuple[int, int], ...] = ()
+    state: bool = False
     place: Place | None = None
     shown: str | None = None
+    wildcard: bool | None = None
+
+    @property
+    def marks(self) -> EvidenceMarks | None:
+        """The integrity classes of the result; None: the recording has none."""
+        return None if self.integrity is None else EvidenceMarks(self.integrity, self.control, self.state)
 
     @property
     def arguments_text(self) -> str:

@@ -1,10 +1,11 @@
-"""Finds the answer to a tool call among recorded calls, by a ladder: exact, normalised, derived, miss.
+"""Finds the answer to a tool call among recorded calls, by a ladder: exact, normalised, derived, wildcard, miss.
 
 | rung | the answer is |
 |---|---|
 | exact | the result of a call with the same arguments, as canonical JSON |
 | normalised | the result of a call whose arguments mean the same (`evals.arguments`) |
 | derived | computed from a recorded result that contains more (`evals.derived`) |
+| wildcard | recorded for all arguments beyond those that it gives (cassettes of benchmarks) |
 | miss | none, with the reason |
 
 Of several recorded calls with the same arguments, the one at the same place of the run answers, else they answer in the
@@ -14,6 +15,7 @@ answered (`served`), because it knows what is on record: a run that resumes goes
 Everything here is a pure function of the cassette.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from tarsy.evals.arguments import normalised_arguments
 from tarsy.evals.cassette import Cassette, Place, RecordedCall
 from tarsy.evals.derived import derive
 from tarsy.evals.divergence import canonical_arguments
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.replay import Rung
 
 NO_DEFINITIONS = (
@@ -39,6 +42,7 @@ class RecordedAnswer:
     is_error: bool = False
     line: int | None = None
     reason: str = ""
+    marks: EvidenceMarks | None = None
 
 
 _Key = tuple[str, str, str]
@@ -62,8 +66,12 @@ class Ladder:
             for tool in found.tools
         }
         self._places: dict[Place, int] = {}
+        self._wildcards: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for index, call in enumerate(cassette.calls):
             text = call.arguments_text
+            if call.wildcard:
+                self._wildcards[call.server, call.tool].append(index)
+                continue
             self._exact[call.server, call.tool, canonical_arguments(text)].append(index)
             self._normalised[call.server, call.tool, self._meaning(call.server, call.tool, text)].append(index)
             self._by_server[call.server].append(index)
@@ -93,7 +101,14 @@ class Ladder:
             call = self._cassette.calls[index]
             text = derive(tool, meaning, call, self._meaning(server, call.tool, call.arguments_text))
             if text is not None:
-                return RecordedAnswer(Rung.DERIVED, text, line=self._cassette.line(index))
+                marks = None if call.marks is None else call.marks.moved(call.result, text)
+                return RecordedAnswer(Rung.DERIVED, text, line=self._cassette.line(index), marks=marks)
+        for index in self._wildcards.get((server, tool), ()):
+            call = self._cassette.calls[index]
+            if _agrees(meaning, self._meaning(server, tool, call.arguments_text)):
+                return RecordedAnswer(
+                    Rung.WILDCARD, call.result, call.is_error, self._cassette.line(index), marks=call.marks
+                )
         return RecordedAnswer(Rung.MISS, reason=NOT_RECORDED.format(server=server, tool=tool))
 
     def _recorded(
@@ -103,7 +118,7 @@ class Ladder:
         fresh = (index for index in found if self._cassette.line(index) not in served)
         index = there if there in found and there is not None else next(fresh, found[-1])
         call: RecordedCall = self._cassette.calls[index]
-        return RecordedAnswer(rung, call.result, call.is_error, self._cassette.line(index))
+        return RecordedAnswer(rung, call.result, call.is_error, self._cassette.line(index), marks=call.marks)
 
     def _has_definitions(self, server: str) -> bool:
         found = self._cassette.header.servers.get(server)
@@ -111,6 +126,12 @@ class Ladder:
 
     def _meaning(self, server: str, tool: str, arguments: str) -> str:
         return normalised_arguments(arguments, self._schemas.get((server, tool), _NO_SCHEMA))
+
+
+def _agrees(meaning: str, recorded: str) -> bool:
+    """Returns whether a call has all arguments of a wildcard."""
+    asked, given = json.loads(meaning), json.loads(recorded)
+    return all(key in asked and asked[key] == value for key, value in given.items())
 
 
 _NO_SCHEMA: Mapping[str, object] = {}

@@ -50,7 +50,7 @@ def _answer(line: int, call: RecordedCall, arguments: str) -> KnownAnswer:
     if rung is Rung.NORMALISED and _subject(recorded) != _subject(asked):
         return _missing()
     shown = call.result if call.shown is None else call.shown
-    return KnownAnswer(call.result, call.is_error, shown, ReplayedFrom(rung, line))
+    return KnownAnswer(call.result, call.is_error, shown, ReplayedFrom(rung, line), call.marks)
 
 
 def _missing() -> KnownAnswer:

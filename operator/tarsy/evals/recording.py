@@ -26,6 +26,7 @@ from tarsy.evals.cassette import (
 from tarsy.evals.recorded_changes import SERVER
 from tarsy.record.finding import Finding
 from tarsy.record.ids import call_ref
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, ToolDefinition
 from tarsy.record.recorded_run import RecordedAgent, RecordedRun, RecordedToolCall
 
@@ -63,7 +64,9 @@ def cassette_of(run: RecordedRun, read_finding: ReadFinding) -> Cassette:
 
 def _call(call: RecordedToolCall, places: Mapping[UUID, tuple[int, int]]) -> RecordedCall:
     stage, agent = places[call.execution]
-    shown = None
+    shown, marks = None, call.marks
+    if call.server == SERVER and marks is None:  # recorded before results had classes
+        marks = EvidenceMarks(Integrity.K)
     if call.server == SERVER and call.told is not None:
         shown = call.told.partition("\n")[2]
     return RecordedCall(
@@ -73,7 +76,9 @@ def _call(call: RecordedToolCall, places: Mapping[UUID, tuple[int, int]]) -> Rec
         result=call.result,
         is_error=call.is_error,
         at=call.started_at,
-        integrity="K" if call.server == SERVER else None,
+        integrity=None if marks is None else marks.integrity,
+        control=() if marks is None else marks.control,
+        state=marks is not None and marks.state,
         place=Place(stage=stage, agent=agent, message=call.message_seq, index=call.index),
         shown=shown,
     )

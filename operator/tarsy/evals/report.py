@@ -7,7 +7,7 @@ from typing import Final
 from tarsy.evals.cassette import Cassette
 from tarsy.evals.divergence import ToolStep, canonical_arguments, find_divergence
 from tarsy.record.recorded_run import AskedCalls
-from tarsy.record.replay import FLOOR, ReplayDivergence, ReplayReport, ReplayStep, Rung
+from tarsy.record.replay import FLOOR, ReplayDivergence, ReplayReport, ReplayStep, Rung, covered_calls
 
 MOST_ARGUMENTS: Final = 300
 """Characters of arguments in a report, which is part of a status of bounded size."""
@@ -35,7 +35,7 @@ def too_little_covered(report: ReplayReport) -> str | None:
     """Returns why nothing can be concluded from a replay; None: enough of its calls were recorded."""
     if report.coverage >= FLOOR:
         return None
-    covered = sum(count for rung, count in report.rungs.items() if Rung(rung).covered)
+    covered = covered_calls(report.rungs)
     return (
         f"The record answered {covered} of {report.calls} tool calls of this replay; below {FLOOR:.0%} nothing can be "
         "concluded from it."

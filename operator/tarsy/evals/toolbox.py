@@ -104,6 +104,11 @@ class ReplayToolboxes:
                 live = await stack.enter_async_context(self._options.live.open(servers))
             yield ReplayToolbox(servers, self, live)
 
+    @property
+    def simulates(self) -> bool:
+        """Whether a model may make up the answer to a call that is not recorded."""
+        return self._options.on_miss == "Simulate"
+
     def server(self, name: str) -> ServerRecord | None:
         """Returns what is recorded of a server; None: nothing."""
         return self._cassette.header.servers.get(name)
@@ -195,6 +200,10 @@ class ReplayToolbox:
         """Returns whether a call may be repeated if its outcome is unknown."""
         return self._offers.repeatable(name)
 
+    def needs_approval(self, name: str) -> bool:
+        """Returns False: a call that is answered from a record changes nothing."""
+        return False
+
     def shown(self, name: str, arguments: str) -> str:
         """Masks the arguments of a call, as they are in the record. Never raises."""
         server, _ = split(name)
@@ -214,11 +223,15 @@ class ReplayToolbox:
         if found.rung is not Rung.MISS:
             masked = await off_loop(partial(self._masked, server, found.result), len(found.result))
             source = ReplayedFrom(found.rung, found.line)
-            return ToolOutcome(masked.text, found.is_error or masked.withheld, replayed=source)
+            marks = None if found.marks is None or masked.withheld else found.marks.moved(found.result, masked.text)
+            return ToolOutcome(masked.text, found.is_error or masked.withheld, source, marks)
         if self._live is not None and self._live.access(name) is self.access(name) is Access.READ_ONLY:
             outcome = await self._live.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
-            return replace(outcome, content=OF_NOW + outcome.content, replayed=ReplayedFrom(Rung.LIVE))
-        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS))
+            text = OF_NOW + outcome.content
+            marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
+            return replace(outcome, content=text, replayed=ReplayedFrom(Rung.LIVE), marks=marks)
+        simulates = self._replay.simulates and self.access(name) is Access.READ_ONLY
+        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS), to_simulate=simulates)
 
     def _masked(self, server: str, text: str, notice: str = _WITHHELD) -> MaskingOutcome:
         mask = self._masks.get(server)
@@ -235,10 +248,11 @@ def _key(run: UUID, place: Place) -> str:
 def _offered(plan: ServerPlan, recorded: ServerRecord) -> Offer:
     """Returns the tools of a recorded server for an agent.
 
-    Namespaces are not enforced: no call leaves, and what a call of another namespace was answered is recorded. A tool
+    Namespaces are not enforced, and nobody approves: no call leaves, and what was answered is recorded. A tool
     that is recorded by name only was offered to no agent, so it has no definition that could be shown.
     """
-    found = offer(plan.model_copy(update={"reach": None}), [_as_listed(tool) for tool in recorded.tools])
+    listed = [_as_listed(tool) for tool in recorded.tools]
+    found = offer(plan.model_copy(update={"reach": None}), listed)
     bare = {tool.name for tool in recorded.tools if not tool.defined}
     withheld = dict(found.withheld)
     for name in sorted(bare - withheld.keys()):

@@ -5,21 +5,23 @@ stands letter by letter in the result that it cites. A signal about the target i
 it. What could not be read is told with what was found, because "no fault" means little where pods could not be listed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 
 from tarsy.evidence.alerted import AlertSubject, Target, choose_target
+from tarsy.evidence.authorship import workload_texts
 from tarsy.evidence.changes.ranking import Order, RankedChange
 from tarsy.evidence.fields import one_line
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.report import ChangeReport, failing_objects, find_changes, find_faults, gaps_text
 from tarsy.evidence.rules.signal import Certainty, Signal
-from tarsy.evidence.snapshot import Snapshot
+from tarsy.evidence.snapshot import ObjectKey, Snapshot
 from tarsy.evidence.topology import Topology
 from tarsy.record.finding import Confidence
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.text import clean
 
 LONGEST = 300
@@ -28,6 +30,7 @@ LONGEST = 300
 MOST_ITEMS = 1_000
 """Signals, and changes, of a result."""
 
+_COMPARED = 80
 _STATED_SIGNALS, _STATED_CHANGES = 5, 3
 
 
@@ -49,16 +52,34 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A tool result in lines: what it is about, what was found (the most important first), and what is missing."""
+    """A tool result in lines: what it is about, what was found (the most important first), and what is missing.
+
+    `written` are those of the lines that contain text which workloads can write; all others come from rules, and from
+    fields that only the control plane writes.
+    """
 
     head: Sequence[str]
     items: Sequence[str]
     foot: Sequence[str] = ()
+    written: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
         """All of it."""
         return "\n".join((*self.head, *self.items, *self.foot))
+
+    @property
+    def marks(self) -> EvidenceMarks:
+        """The integrity classes of the text."""
+        spans: list[tuple[int, int]] = []
+        place = 0
+        for line in self.text.split("\n"):
+            end = place + len(line)
+            if line and line not in self.written:
+                touches = bool(spans) and spans[-1][1] == place - 1
+                spans[-1 if touches else len(spans) :] = [(spans[-1][0] if touches else place, end)]
+            place = end + 1
+        return EvidenceMarks(Integrity.A, tuple(spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +131,33 @@ def brief(
     report = replace(report, changes=[_masked(one, mask) for one in report.changes])
     where = str(target.key or f"namespace {namespace}")
     gaps = [_line(sentence, mask) for sentence in gaps_text(report.gaps)]
-    facts = _Facts(where, target, about, others, report, gaps)
+    facts = _Facts(where, target, about, others, report, gaps, _Written(workload_texts(snapshot), mask))
     summary, confidence = _concluded(facts)
     return Briefing(_triage(facts), _changes(facts), summary, confidence, tuple(_statements(facts)))
+
+
+class _Written:
+    """Tells which lines contain text that workloads can write.
+
+    Args:
+        texts: such texts by the object that they are about.
+        mask: removes secrets from a text.
+    """
+
+    def __init__(self, texts: Mapping[ObjectKey, frozenset[str]], mask: Callable[[str], str]) -> None:
+        self._texts, self._mask = texts, mask
+        self._shown: dict[ObjectKey, Sequence[str]] = {}
+
+    def among(self, lines: Iterable[str], objects: Iterable[ObjectKey]) -> Iterator[str]:
+        """Yields those of the lines about some objects."""
+        texts = [text for key in objects for text in self._of(key)]
+        return (line for line in lines if any(text in line for text in texts))
+
+    def _of(self, key: ObjectKey) -> Sequence[str]:
+        if key not in self._shown:
+            shown = (_line(text, self._mask) for text in self._texts.get(key, ()))
+            self._shown[key] = [text.removesuffix("…")[:_COMPARED] for text in shown]
+        return self._shown[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +168,7 @@ class _Facts:
     others: Sequence[Signal]
     report: ChangeReport
     gaps: Sequence[str]
+    written: "_Written"
 
     @property
     def signals(self) -> Sequence[Signal]:
@@ -156,8 +202,12 @@ def _triage(facts: _Facts) -> Section:
     head = [f"Faults of {facts.where} that rules find in the objects:"]
     if facts.target.note:
         head.insert(0, facts.target.note)
-    items = [f"{one.certainty.value}: {one.text}{_alike(one)}\n  {_quoted(one)}" for one in facts.signals]
-    return Section(head, items or [facts.no_fault], facts.gaps)
+    items, written = [], set[str]()
+    for one in facts.signals:
+        lines = (f"{one.certainty.value}: {one.text}{_alike(one)}", f"  {_quoted(one)}")
+        items.append("\n".join(lines))
+        written.update(facts.written.among(lines, one.objects))
+    return Section(head, items or [facts.no_fault], facts.gaps, frozenset(written))
 
 
 def _quoted(signal: Signal) -> str:
@@ -176,7 +226,9 @@ def _changes(facts: _Facts) -> Section:
         told = one_line(clean(report.onset.told_by))
         head = f"{facts.where} fails since {_time(report.onset.at)} ({told}). Changes since {_time(report.since)}:"
     items = list(_change_lines(report))
-    return Section([head], items or [f"No change since {_time(report.since)} is visible."], facts.gaps)
+    shown = zip(report.changes, items, strict=False)
+    written = frozenset(line for one, item in shown for line in facts.written.among([item], [one.change.object]))
+    return Section([head], items or [f"No change since {_time(report.since)} is visible."], facts.gaps, written)
 
 
 def _change_lines(report: ChangeReport) -> Iterator[str]:

@@ -114,13 +114,15 @@ class _Schemas:
         answers: list[type[BaseModel]] = [*written, *also, ErrorAnswer]
         models += [(model, "serialization") for model in answers]
         self._refs, found = models_json_schema(list(dict.fromkeys(models)), ref_template=_REF + "{model}")
+        # A model that checks its rules is not referred to, but given in place.
+        inline = {model.__name__: schema for (model, _), schema in self._refs.items() if "$ref" not in schema}
         self.by_name: dict[str, dict[str, Any]] = {
-            name: _without_titles(schema) for name, schema in sorted(found["$defs"].items())
+            name: _without_titles(schema) for name, schema in sorted({**found["$defs"], **inline}.items())
         }
 
     def name(self, model: type[BaseModel], mode: _Mode) -> str:
         """Returns the name of the schema of a model."""
-        return str(self._refs[model, mode]["$ref"]).removeprefix(_REF)
+        return str(self._refs[model, mode].get("$ref", model.__name__)).removeprefix(_REF)
 
     def content(self, model: type[BaseModel], mode: _Mode) -> dict[str, Any]:
         """Returns the content object of a body."""

@@ -194,6 +194,7 @@ class KubeClient:
         body: Mapping[str, Any],
         *,
         subresource: str | None = None,
+        dry_run: bool = False,
     ) -> dict[str, Any]:
         """Merges `body` into an object or its subresource (JSON merge patch).
 
@@ -203,9 +204,11 @@ class KubeClient:
             name: of the object.
             body: the patch.
             subresource: such as `status`; None: the object itself.
+            dry_run: admits the change and keeps nothing of it.
         """
         target = path(kind, namespace, name, subresource)
-        return await self.request("PATCH", target, body=body, content_type="application/merge-patch+json")
+        query = {"dryRun": "All"} if dry_run else None
+        return await self.request("PATCH", target, query=query, body=body, content_type="application/merge-patch+json")
 
     async def apply(self, obj: Mapping[str, Any], *, manager: str = "tarsy") -> dict[str, Any]:
         """Applies an object server-side, taking ownership of its fields."""

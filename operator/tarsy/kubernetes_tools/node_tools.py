@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
 from pydantic import Field
 
 from tarsy.kubernetes_tools.cluster import ClusterError, ClusterReader, describe_failure
@@ -10,7 +11,6 @@ from tarsy.kubernetes_tools.failures import told
 from tarsy.kubernetes_tools.kinds import NODE_METRICS, checked, find_kind
 from tarsy.kubernetes_tools.nodes import render_node
 from tarsy.kubernetes_tools.paging import read_list
-from tarsy.kubernetes_tools.render import limit_text
 from tarsy.kubernetes_tools.workload_tools import ReachOf, Tool
 
 _Node = Annotated[str, Field(description="Name of the node.")]
@@ -19,7 +19,7 @@ _Node = Annotated[str, Field(description="Name of the node.")]
 def node_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
     """Returns the tools of this module; arguments as for `workload_tools`."""
 
-    async def describe_node(context: Context, name: _Node) -> str:
+    async def describe_node(context: Context, name: _Node) -> CallToolResult:
         """Shows a node's conditions, pressure, taints, requested and used resources, and the pods on it in reach."""
         with told():
             within, node = reach(context), checked("name", name)
@@ -48,7 +48,7 @@ def node_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
                 if read.rest is not None:
                     notes.append(read.left_out("the rest is not shown").strip())
             hidden = None if within.namespaces is None else f"pods outside of {within} are not shown or counted"
-            text = render_node(found, pods, measured=measured, hidden=hidden)
-            return limit_text("\n".join([text, *notes]), "the rest is not shown")
+            shown = render_node(found, pods, measured=measured, hidden=hidden, notes=notes)
+            return shown.limited("the rest is not shown").answer
 
     return (describe_node,)

@@ -1,8 +1,9 @@
 """Renders a node: its conditions and pressure, what its pods request of it, and what it uses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tarsy.kubernetes_tools.classes import ClassedText, Part, classed_lines
 from tarsy.kubernetes_tools.quantities import format_bytes, format_cpu, format_share, parse_quantity
 from tarsy.kubernetes_tools.render import render_list
 
@@ -16,7 +17,8 @@ def render_node(
     *,
     measured: Mapping[str, Any] | None,
     hidden: str | None,
-) -> str:
+    notes: Iterable[str] = (),
+) -> ClassedText:
     """Renders a node with its pods.
 
     Args:
@@ -24,6 +26,7 @@ def render_node(
         pods: the pods on it that the caller may see.
         measured: its NodeMetrics, if there are any.
         hidden: a sentence about pods that are not among `pods`; None if all are.
+        notes: sentences about what could not be read.
     """
     meta, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     pods = list(pods)
@@ -34,7 +37,8 @@ def render_node(
         f"schedulable={'no (cordoned)' if spec.get('unschedulable') else 'yes'}",
     ]
     lines += [f"taint {t.get('key')}={t.get('value', '')}:{t.get('effect')}" for t in spec.get("taints") or ()]
-    lines += [_condition(condition) for condition in status.get("conditions") or ()]
+    conditions = [_condition(condition) for condition in status.get("conditions") or ()]
+    head, lines = lines, []
     lines += _resources(status, pods, measured, whole=hidden is None)
     lines.append(f"{len(pods)} pods here that you can see" if hidden else f"{len(pods)} pods here")
     lines.append(render_list("Pod", pods[:MOST_PODS], with_namespace=True) if pods else "")
@@ -42,17 +46,24 @@ def render_node(
         lines.append(f"[{len(pods) - MOST_PODS} more pods are left out]")
     if hidden:
         lines.append(f"[{hidden}]")
-    return "\n".join(line for line in lines if line)
+    return classed_lines(
+        [
+            *([(line, True)] for line in head),
+            *conditions,
+            *([(line, True)] for line in (*lines, *notes) if line),
+        ]
+    )
 
 
-def _condition(condition: Mapping[str, Any]) -> str:
+def _condition(condition: Mapping[str, Any]) -> Sequence[Part]:
     kind, value = condition.get("type"), condition.get("status")
     # Ready is good when True, all others (pressure, network unavailable) when False.
     well = value == ("True" if kind == "Ready" else "False")
-    return (
+    told = (
         f"condition {kind}={value}{'' if well else ' !'} since={condition.get('lastTransitionTime')} "
-        f"heartbeat={condition.get('lastHeartbeatTime')} {condition.get('reason', '')}: {condition.get('message', '')}"
+        f"heartbeat={condition.get('lastHeartbeatTime')} {condition.get('reason', '')}:"
     )
+    return (told, True), (f" {condition.get('message', '')}", False)
 
 
 def _resources(

@@ -1,22 +1,15 @@
 """Renders Kubernetes objects as text for a model: short lines, stable terms, limited size; pure functions."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_LIMIT = 32_000
+from tarsy.evidence.authorship import trusts_event, trusts_message
+from tarsy.kubernetes_tools.classes import ClassedText, Part, classed_lines, classed_object
+
 HIDDEN = ("kubectl.kubernetes.io/last-applied-configuration", "sample.tarsy.dev/logs", "sample.tarsy.dev/previous-logs")
 
 _OF_PODS = ("images", "volumesAttached", "volumesInUse")
 _OF_VOLUMES = ("accessModes", "capacity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode")
-
-
-def limit_text(text: str, remedy: str, *, tail: bool = False) -> str:
-    """The text, or its beginning (`tail`: its end) of _LIMIT characters with a notice that says how to see the rest."""
-    if len(text) <= _LIMIT:
-        return text
-    notice = f"[{_LIMIT} of {len(text)} characters shown; {remedy}]"
-    return f"{notice}\n{text[-_LIMIT:]}" if tail else f"{text[:_LIMIT]}\n{notice}"
 
 
 def render_list(kind: str, items: Iterable[Mapping[str, Any]], *, with_namespace: bool) -> str:
@@ -30,23 +23,18 @@ def render_list(kind: str, items: Iterable[Mapping[str, Any]], *, with_namespace
     return "\n".join(lines) or f"no objects of kind {kind}"
 
 
-def render_events(items: Iterable[Mapping[str, Any]]) -> str:
+def render_events(items: Iterable[Mapping[str, Any]]) -> ClassedText:
     """Renders each event as one line, the latest last."""
-    lines = []
-    for item in sorted(items, key=_when):
-        about = item.get("involvedObject") or {}
-        count = item.get("count") or (item.get("series") or {}).get("count") or 1
-        head = f"{_when(item)} {item.get('type')} {item.get('reason')} {about.get('kind')}/{about.get('name')}"
-        lines.append(f"{head} (x{count}): {str(item.get('message', '')).strip()}")
-    return "\n".join(lines) or "no events"
+    found = sorted(items, key=_when)
+    return classed_lines(_event(item) for item in found) if found else ClassedText("no events")
 
 
-def render_object(item: Mapping[str, Any]) -> str:
+def render_object(item: Mapping[str, Any]) -> ClassedText:
     """Renders the object as JSON, without fields that only machines read."""
     meta = {key: value for key, value in (item.get("metadata") or {}).items() if key != "managedFields"}
     if notes := {key: value for key, value in (meta.pop("annotations", None) or {}).items() if key not in HIDDEN}:
         meta["annotations"] = notes
-    return json.dumps({**item, "metadata": meta}, indent=1, ensure_ascii=False)
+    return classed_object({**item, "metadata": meta}, wrote=item)
 
 
 def seen_from_outside(kind: str, item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -67,6 +55,14 @@ def seen_from_outside(kind: str, item: Mapping[str, Any]) -> Mapping[str, Any]:
             }
         case _:
             return item
+
+
+def _event(item: Mapping[str, Any]) -> Iterable[Part]:
+    about = item.get("involvedObject") or {}
+    count = item.get("count") or (item.get("series") or {}).get("count") or 1
+    head = f"{_when(item)} {item.get('type')} {item.get('reason')} {about.get('kind')}/{about.get('name')}"
+    yield f"{head} (x{count}): ", trusts_event(item)
+    yield str(item.get("message", "")).strip(), trusts_message(item)
 
 
 def _when(event: Mapping[str, Any]) -> str:

@@ -1,15 +1,23 @@
 """Renders the revisions of a workload, and the difference of two of them, field by field."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tarsy.kubernetes_tools.classes import ClassedText, Part, classed_lines
 from tarsy.kubernetes_tools.kinds import Refused
 
 REVISION = "deployment.kubernetes.io/revision"
 CAUSE = "kubernetes.io/change-cause"
 MOST_REVISIONS, MOST_DIFFERENCES, LONGEST_VALUE = 20, 80, 300
+_RECORDED = re.compile(
+    r"spec\.(?!.*(?:\.env\[|\.command|\.args|[lL]abels|[sS]elector|annotations))[\w.\[\]-]+: "
+    r"(?:added |removed )?[\w.,:/@%\"-]{1,200}(?: -> [\w.,:/@%\"-]{1,200})?"
+)
+"""A field whose values are figures, words, or an image: that it changed is what the line says."""
+
 _NOT_OF_THE_AUTHOR = ("pod-template-hash", "controller-revision-hash")
 
 
@@ -24,13 +32,13 @@ class Revision:
     cause: str | None = None
     ready: str | None = None
 
-    def line(self) -> str:
-        """Returns the row of this revision."""
+    def line(self) -> Iterator[Part]:
+        """Yields the row of this revision."""
         images = ",".join(str(c.get("image")) for c in (self.template.get("spec") or {}).get("containers") or ())
-        words = [f"revision={self.number} {self.name} created={self.created}", f"images={images}"]
-        words += [self.ready] if self.ready else []
-        words += [f"change-cause={self.cause!r}"] if self.cause else []
-        return " ".join(words)
+        yield f"revision={self.number} {self.name} created={self.created}", True
+        yield f" images={images}", False
+        yield f" {self.ready}" if self.ready else "", True
+        yield f" change-cause={self.cause!r}" if self.cause else "", False
 
 
 def revisions(items: Iterable[Mapping[str, Any]], owner_uid: str) -> tuple[Revision, ...]:
@@ -43,7 +51,7 @@ def revisions(items: Iterable[Mapping[str, Any]], owner_uid: str) -> tuple[Revis
     return tuple(sorted(found, key=lambda revision: (-revision.number, revision.name)))
 
 
-def render_history(workload: str, found: tuple[Revision, ...], first: int | None, second: int | None) -> str:
+def render_history(workload: str, found: tuple[Revision, ...], first: int | None, second: int | None) -> ClassedText:
     """Renders the list of revisions and the difference of two.
 
     Args:
@@ -56,17 +64,17 @@ def render_history(workload: str, found: tuple[Revision, ...], first: int | None
         Refused: a named revision does not exist.
     """
     if not found:
-        return f"{workload} has no recorded revisions"
-    lines = [f"{workload}: {len(found)} recorded revisions, the newest first"]
+        return classed_lines([[(f"{workload} has no recorded revisions", True)]])
+    lines: list[Iterable[Part]] = [[(f"{workload}: {len(found)} recorded revisions, the newest first", True)]]
     lines += [revision.line() for revision in found[:MOST_REVISIONS]]
     if len(found) > MOST_REVISIONS:
-        lines.append(f"[{len(found) - MOST_REVISIONS} older revisions are left out]")
+        lines.append([(f"[{len(found) - MOST_REVISIONS} older revisions are left out]", True)])
     new = _pick(found, second) if second is not None else found[0]
     older = [revision for revision in found if revision.number < new.number]
     old = _pick(found, first) if first is not None else (older[0] if older else None)
     if old is None:
-        return "\n".join([*lines, "there is no older revision to compare with"])
-    return "\n".join([*lines, "", _difference(old, new)])
+        return classed_lines([*lines, [("there is no older revision to compare with", True)]])
+    return classed_lines([*lines, [], *([part] for part in _difference(old, new))])
 
 
 def differences(old: object, new: object) -> tuple[str, ...]:
@@ -83,15 +91,17 @@ def differences(old: object, new: object) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _difference(old: Revision, new: Revision) -> str:
+def _difference(old: Revision, new: Revision) -> Iterator[Part]:
     lines = differences(_authored(old.template), _authored(new.template))
     head = f"difference of the pod template from revision {old.number} to {new.number}:"
     if not lines:
-        return f"{head} none"
-    shown = list(lines[:MOST_DIFFERENCES])
+        yield f"{head} none", True
+        return
+    yield head, True
+    for line in lines[:MOST_DIFFERENCES]:
+        yield line, _RECORDED.fullmatch(line) is not None
     if len(lines) > MOST_DIFFERENCES:
-        shown.append(f"[{len(lines) - MOST_DIFFERENCES} more fields differ]")
-    return "\n".join([head, *shown])
+        yield f"[{len(lines) - MOST_DIFFERENCES} more fields differ]", True
 
 
 def _pick(found: Iterable[Revision], number: int) -> Revision:

@@ -14,16 +14,17 @@ from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
+from tarsy.kubernetes_tools.classes import ClassedText, classed_list
 from tarsy.kubernetes_tools.cluster import ClusterError, ClusterReader, describe_failure
 from tarsy.kubernetes_tools.failures import told
 from tarsy.kubernetes_tools.kinds import Refused, checked, find_kind
 from tarsy.kubernetes_tools.node_tools import node_tools
 from tarsy.kubernetes_tools.paging import read_list, read_page
 from tarsy.kubernetes_tools.reach import ENFORCED, NamespaceReach, reach_of
-from tarsy.kubernetes_tools.render import limit_text, render_events, render_list, render_object, seen_from_outside
+from tarsy.kubernetes_tools.render import render_events, render_list, render_object, seen_from_outside
 from tarsy.kubernetes_tools.workload_tools import Tool, workload_tools
 
 LOGS = "sample.tarsy.dev/logs"
@@ -67,7 +68,7 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
         namespace: str | None = None,
         label_selector: str | None = None,
         page: PageToken = None,
-    ) -> str:
+    ) -> CallToolResult:
         """Lists objects of a kind, one line each with its state; of all namespaces in reach when none is given."""
         with told():
             found, within = find_kind(kind), reach(context)
@@ -78,16 +79,17 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
                     raise Refused(f"give `namespace`: this investigation reaches {within}")
             if found.name == "Namespace" and within.namespaces is not None:
                 items = [await _namespace(cluster, name) for name in sorted(within.namespaces)]
-                return render_list(found.name, items, with_namespace=False)
+                return classed_list(found.name, render_list(found.name, items, with_namespace=False)).answer
             parameters = {"labelSelector": label_selector or None, "continue": page or None}
             part = await read_page(
                 cluster, found.path(where), parameters, doing=describe_failure("list", found.plural, where)
             )
             text = render_list(found.name, part.items, with_namespace=found.namespaced and where is None)
             remedy = f"narrow by namespace or label_selector, or go on with page={part.rest!r}"
-            return limit_text(text, "narrow it by namespace or label_selector") + part.left_out(remedy)
+            shown = classed_list(found.name, text).limited("narrow it by namespace or label_selector")
+            return (shown + part.left_out(remedy)).answer
 
-    async def get_resource(context: Context, kind: KindName, name: str, namespace: str | None = None) -> str:
+    async def get_resource(context: Context, kind: KindName, name: str, namespace: str | None = None) -> CallToolResult:
         """Shows one object as JSON, with its status."""
         with told():
             found, within = find_kind(kind), reach(context)
@@ -101,9 +103,9 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
             item = await cluster.get(path, {}, doing=describe_failure("get", found.plural, where, name))
             if not found.namespaced and not within.includes(_claimed_in(item)):
                 item = dict(seen_from_outside(found.name, item))
-            return limit_text(render_object(item), "the rest of this object is not shown")
+            return render_object(item).limited("the rest of this object is not shown").answer
 
-    async def list_events(context: Context, namespace: _Namespace, involved_name: str | None = None) -> str:
+    async def list_events(context: Context, namespace: _Namespace, involved_name: str | None = None) -> CallToolResult:
         """Lists the events of a namespace, or of one object in it, the latest last."""
         with told():
             where = reach(context).checked(checked("namespace", namespace))
@@ -113,8 +115,8 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
             read = await read_list(
                 cluster, path, {"fieldSelector": about}, doing=describe_failure("list", "events", where)
             )
-            text = limit_text(render_events(read.items), "narrow it by involved_name", tail=True)
-            return text + read.left_out("they may be later than these: narrow by involved_name")
+            shown = render_events(read.items).limited("narrow it by involved_name", tail=True)
+            return (shown + read.left_out("they may be later than these: narrow by involved_name")).answer
 
     async def get_logs(
         context: Context,
@@ -144,7 +146,8 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
                     cluster, path, previous, error, doing=describe_failure("get", "pods", where, name)
                 )
             lines = text.splitlines()[-tail_lines:]
-            return limit_text("\n".join(lines) or "the log is empty", "ask for fewer lines with tail_lines", tail=True)
+            log = ClassedText("\n".join(lines) or "the log is empty")
+            return log.limited("ask for fewer lines with tail_lines", tail=True).text
 
     objects: tuple[Tool, ...] = (list_resources, get_resource, list_events, get_logs)
     for function in (*objects, *workload_tools(cluster, reach), *node_tools(cluster, reach)):

@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
 from pydantic import Field
 
+from tarsy.kubernetes_tools.classes import ClassedText, vouched
 from tarsy.kubernetes_tools.cluster import ClusterError, ClusterReader, describe_failure
 from tarsy.kubernetes_tools.failures import told
 from tarsy.kubernetes_tools.gitops import deliveries
@@ -14,7 +16,6 @@ from tarsy.kubernetes_tools.owners import controller_of, owned, render_owners
 from tarsy.kubernetes_tools.paging import Page, read_list
 from tarsy.kubernetes_tools.quotas import render_quotas
 from tarsy.kubernetes_tools.reach import NamespaceReach
-from tarsy.kubernetes_tools.render import limit_text
 from tarsy.kubernetes_tools.rollouts import render_history, revisions
 from tarsy.kubernetes_tools.services import render_endpoints
 from tarsy.kubernetes_tools.usage import container_usage, render_usage
@@ -31,7 +32,7 @@ _CHILDREN = {
     "Service": ("EndpointSlice",),
 }
 
-Tool = Callable[..., Awaitable[str]]
+Tool = Callable[..., Awaitable[str | CallToolResult]]
 ReachOf = Callable[[Context], NamespaceReach]
 _Namespace = Annotated[str, Field(description="The namespace.")]
 _KindName = Annotated[str, Field(description="A kind or resource: Pod, deployments, cm, ...")]
@@ -60,7 +61,7 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
         path = kind.path(where, checked("name", name))
         return await cluster.get(path, {}, doing=describe_failure("get", kind.plural, where, name))
 
-    async def get_usage(context: Context, namespace: _Namespace, label_selector: str | None = None) -> str:
+    async def get_usage(context: Context, namespace: _Namespace, label_selector: str | None = None) -> CallToolResult:
         """Shows CPU and memory that each container uses now, with its requests and limits, nearest to a limit first."""
         with told():
             where = within(context, namespace)
@@ -73,7 +74,7 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
             )
             when = max((str(item.get("timestamp")) for item in measured.items), default=None)
             text = render_usage(container_usage(pods.items, measured.items), when)
-            return limit_text(text, NARROW) + pods.left_out(NARROW)
+            return (vouched(text).limited(NARROW) + pods.left_out(NARROW)).answer
 
     async def get_rollout_history(
         context: Context,
@@ -82,7 +83,7 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
         name: str,
         from_revision: _Revision = None,
         to_revision: _Revision = None,
-    ) -> str:
+    ) -> CallToolResult:
         """Lists the revisions of a workload with times and images, and what changed from one revision to another."""
         with told():
             where, found = within(context, namespace), find_kind(kind)
@@ -92,11 +93,10 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
             items = await listed(source, where, _selector(labels))
             past = revisions(items.items, str((workload.get("metadata") or {}).get("uid")))
             text = render_history(f"{kind} {name}", past, from_revision, to_revision)
-            return limit_text(text, "compare two revisions by from_revision and to_revision") + items.left_out(
-                "the oldest or newest may be among them"
-            )
+            shown = text.limited("compare two revisions by from_revision and to_revision")
+            return (shown + items.left_out("the oldest or newest may be among them")).answer
 
-    async def get_endpoints(context: Context, namespace: _Namespace, service: str) -> str:
+    async def get_endpoints(context: Context, namespace: _Namespace, service: str) -> CallToolResult:
         """Shows the endpoints behind a Service and their readiness; says why there are none."""
         with told():
             where = within(context, namespace)
@@ -104,7 +104,8 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
             slices = await listed(find_kind("EndpointSlice"), where, f"kubernetes.io/service-name={service}")
             selector = _selector((found.get("spec") or {}).get("selector"))
             pods = await listed(find_kind("Pod"), where, selector) if selector else Page([])
-            return limit_text(render_endpoints(found, slices.items, pods.items), "the rest is not shown")
+            shown = vouched(render_endpoints(found, slices.items, pods.items))
+            return shown.limited("the rest is not shown").answer
 
     async def get_owners(context: Context, kind: _KindName, name: str, namespace: _Namespace) -> str:
         """Shows who owns an object up to the top, which tool manages it, who wrote it last, and what it owns."""
@@ -130,15 +131,15 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
                 items = await listed(find_kind(below), where)
                 mine = owned(items.items, str((first.get("metadata") or {}).get("uid")))
                 children += [(below, str((item.get("metadata") or {}).get("name"))) for item in mine]
-            return limit_text(render_owners(chain, end, children), "the rest is not shown")
+            return ClassedText(render_owners(chain, end, children)).limited("the rest is not shown").text
 
-    async def get_quota_use(context: Context, namespace: _Namespace) -> str:
+    async def get_quota_use(context: Context, namespace: _Namespace) -> CallToolResult:
         """Shows how much of the namespace's quotas is used, the scarcest first, and the limits of single objects."""
         with told():
             where = within(context, namespace)
             quotas = await listed(find_kind("ResourceQuota"), where)
             ranges = await listed(find_kind("LimitRange"), where)
-            return limit_text(render_quotas(quotas.items, ranges.items), "the rest is not shown")
+            return vouched(render_quotas(quotas.items, ranges.items)).limited("the rest is not shown").answer
 
     async def get_gitops(context: Context, namespace: str | None = None) -> str:
         """Shows what Argo CD and Flux deliver into a namespace: source, revision, sync, health, last deployments."""
@@ -161,7 +162,7 @@ def workload_tools(cluster: ClusterReader, reach: ReachOf) -> tuple[Tool, ...]:
                 if read.rest is not None:
                     missing.append(f"{kind.name}: only the first {len(read.items)} were looked at")
             text = "\n".join(texts) or f"nothing that this server can read delivers into {asked}"
-            return limit_text(text, "give `namespace`") + "".join(f"\n[{line}]" for line in missing)
+            return ClassedText(text).limited("give `namespace`").text + "".join(f"\n[{line}]" for line in missing)
 
     return get_usage, get_rollout_history, get_endpoints, get_owners, get_quota_use, get_gitops
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from functools import cache, lru_cache
 from itertools import groupby
+from operator import itemgetter
 
 from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL
 from tarsy.masking.custom_patterns import Custom, CustomPattern, by_customs, compiled
@@ -132,8 +133,9 @@ class Masker:
     def _undisguised(self, text: bytes) -> bytes:
         """Masks secrets in disguised lines."""
         pieces: list[bytes] = []
-        for worn, run in groupby(text.splitlines(keepends=True), self._disguise.worn):
-            lines = b"".join(run)
+        every = text.splitlines(keepends=True)
+        for worn, run in groupby(zip(self._disguise.worn(every), every, strict=True), itemgetter(0)):
+            lines = b"".join(line for _, line in run)
             pieces.append(self._plainly(lines) if worn else lines)
         return b"".join(pieces)
 

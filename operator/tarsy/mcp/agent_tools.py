@@ -77,6 +77,11 @@ class Offers:
         server, tool = split(name)
         return server in self._offers and tool in self._offers[server].repeatable
 
+    def needs_approval(self, name: str) -> bool:
+        """Returns whether each call of the tool needs the approval of people."""
+        server, tool = split(name)
+        return server in self._offers and tool in self._offers[server].gated
+
     def no_such_tool(self, name: str) -> str:
         """Returns the message to a model that called an unknown tool."""
         server, tool = split(name)

@@ -23,7 +23,7 @@ from mcp.server import MCPServer
 
 from tarsy.mcp.connection_errors import ended, not_runnable, not_started
 from tarsy.mcp.errors import OpenFailed
-from tarsy.mcp.http_calls import Endpoint, HttpCalls
+from tarsy.mcp.http_calls import Endpoint, HttpCalls, http_session
 from tarsy.mcp.http_failures import LARGEST_ANSWER
 from tarsy.mcp.sdk_http import Wire
 from tarsy.mcp.service_account_auth import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
@@ -150,15 +150,18 @@ async def _endpoint(
     bearer = await _bearer(server, transport, policy, secrets.append)
     judge = _Judge(policy.destinations, server.ref.namespace)
     tls = await _trusted(transport, policy)
-    wire = Wire(tls, judge)
-    connect_seconds = min(10.0, server.init_seconds)
-    async with httpx2.AsyncClient(
-        headers={"accept-encoding": "identity"} | headers,
-        auth=bearer,
-        transport=wire,
-        timeout=httpx2.Timeout(None, connect=connect_seconds),
-        trust_env=False,
-    ) as client:
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(http_session(place, judge, tls, min(10.0, server.init_seconds)))
+        wire = Wire(http)
+        client = await stack.enter_async_context(
+            httpx2.AsyncClient(
+                headers={"accept-encoding": "identity"} | headers,
+                auth=bearer,
+                transport=wire,
+                timeout=httpx2.Timeout(None),
+                trust_env=False,
+            )
+        )
         if transport.type == "sse":
             yield ServerConnection(sse(url, client, on_end), secrets, str)
             return
@@ -167,7 +170,7 @@ async def _endpoint(
             yield ServerConnection(way, secrets, str)
             return
         authorize = bearer.header if bearer else None
-        endpoint = Endpoint(place, headers, authorize, tls, judge, connect_seconds, lambda: wire.session_id)
+        endpoint = Endpoint(place, http, headers, authorize, lambda: wire.session_id)
         async with aclosing(HttpCalls(endpoint)) as calls:
             yield ServerConnection(way, secrets, str, calls=calls)
 

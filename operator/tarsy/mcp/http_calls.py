@@ -28,6 +28,7 @@ from tarsy.mcp.connection_errors import unconnected
 from tarsy.mcp.http_failures import LARGEST_ANSWER, HttpFailure, answer_failure, too_large
 from tarsy.outbound.address_check import AddressCheck, NotAllowed
 from tarsy.outbound.connector import PinnedConnector
+from tarsy.outbound.http_transport import NEVER_SENT
 from tarsy.outbound.server_sent_events import EventTooLarge, StreamPosition, parse_events
 from tarsy.plan.place import Place
 
@@ -42,7 +43,6 @@ _CANCEL_SECONDS = 2.0
 _CHUNK = 64 * 1024
 _VERSION = "mcp-protocol-version"
 _ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ClientConnectionResetError, aiohttp.ConnectionTimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,38 @@ class Endpoint:
 
     Args:
         place: URL of the server.
+        http: Sends the requests, to addresses that it checks.
         headers: Declared headers, credentials included.
         authorize: Returns the current Authorization header; None: `headers` is complete.
-        tls: TLS context that verifies the server.
-        check: Checks addresses.
-        connect_seconds: Maximum seconds to connect.
         session_id: Returns the id of the session; None if the server assigned none.
     """
 
     place: Place
+    http: aiohttp.ClientSession
     headers: Mapping[str, str] = field(repr=False)
     authorize: Callable[[], Awaitable[str]] | None
-    tls: ssl.SSLContext
-    check: AddressCheck
-    connect_seconds: float
     session_id: Callable[[], str | None]
+
+
+def http_session(
+    place: Place, check: AddressCheck, tls: ssl.SSLContext, connect_seconds: float
+) -> aiohttp.ClientSession:
+    """Returns a client of one server: it sends no cookies, follows no proxy of the environment, and decodes nothing.
+
+    Args:
+        place: URL of the server.
+        check: Checks addresses.
+        tls: TLS context that verifies the server.
+        connect_seconds: Maximum seconds to connect.
+    """
+    return aiohttp.ClientSession(
+        connector=PinnedConnector(place.host, check, ssl=tls, limit=0, keepalive_timeout=_KEEPALIVE_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
+        auto_decompress=False,
+        trust_env=False,
+        read_bufsize=_CHUNK,
+    )
 
 
 class HttpCalls:
@@ -78,7 +95,9 @@ class HttpCalls:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._url = URL(endpoint.place.url, encoded=True)
-        self._http: aiohttp.ClientSession | None = None
+        self._http = endpoint.http
+        declared = {name.lower(): value for name, value in endpoint.headers.items()}
+        self._headers_of_all = {"accept-encoding": "identity", **declared}
         self._next = _FIRST_ID
         self._notices: set[asyncio.Task[None]] = set()
 
@@ -124,33 +143,15 @@ class HttpCalls:
         return result
 
     async def aclose(self) -> None:
-        """Closes the connections, after waiting briefly for cancellation notices."""
+        """Waits briefly for cancellation notices."""
         if self._notices:
             _, late = await asyncio.wait(self._notices, timeout=_CANCEL_SECONDS)
             for task in late:
                 task.cancel()
-        if self._http is not None:
-            await self._http.close()
-
-    def _client(self) -> aiohttp.ClientSession:
-        if self._http is None:
-            where = self._endpoint
-            self._http = aiohttp.ClientSession(
-                connector=PinnedConnector(
-                    where.place.host, where.check, ssl=where.tls, limit=0, keepalive_timeout=_KEEPALIVE_SECONDS
-                ),
-                headers={"accept-encoding": "identity"} | dict(where.headers),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=where.connect_seconds),
-                auto_decompress=False,
-                trust_env=False,
-                read_bufsize=_CHUNK,
-            )
-        return self._http
 
     async def _headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         where = self._endpoint
-        whole = dict(headers)
+        whole = {**self._headers_of_all, **headers}
         if session := where.session_id():
             whole["mcp-session-id"] = session
         if where.authorize is not None:
@@ -163,7 +164,7 @@ class HttpCalls:
         resume: StreamPosition | None = None
         try:
             whole = await self._headers(headers)
-            async with self._client().post(self._url, data=body, headers=whole, allow_redirects=False) as response:
+            async with self._http.post(self._url, data=body, headers=whole, allow_redirects=False) as response:
                 if response.status == 200 and response.content_type == "text/event-stream":
                     answer, resume = await self._from_stream(response, headers, number)
                     if answer is not None:
@@ -174,7 +175,7 @@ class HttpCalls:
             raise too_large() from error
         except NotAllowed as error:
             raise HttpFailure(str(error), sent=False) from error
-        except _NEVER_SENT as error:
+        except NEVER_SENT as error:
             raise HttpFailure(unconnected(error, url), sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if resume is None:
@@ -191,7 +192,7 @@ class HttpCalls:
             await asyncio.sleep(min(pause, _LONGEST_RESUME_SECONDS))
             whole = await self._headers({**headers, "last-event-id": resume.id})
             try:
-                async with self._client().get(self._url, headers=whole, allow_redirects=False) as response:
+                async with self._http.get(self._url, headers=whole, allow_redirects=False) as response:
                     if response.status != 200 or response.content_type != "text/event-stream":
                         attempts += 1
                         continue
@@ -249,7 +250,7 @@ class HttpCalls:
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError, NotAllowed):
             async with asyncio.timeout(_CANCEL_SECONDS):
                 whole = await self._headers(headers)
-                async with self._client().post(self._url, data=body, headers=whole, allow_redirects=False):
+                async with self._http.post(self._url, data=body, headers=whole, allow_redirects=False):
                     pass
 
 

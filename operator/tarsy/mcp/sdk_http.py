@@ -5,22 +5,21 @@ returned an error response". This transport converts both to JSON-RPC errors who
 the request may have reached the server, which recovery depends on. Bodies of error pages are never passed on, and
 responses are limited to 64 MiB.
 
-Connections go to addresses that were just checked (`tarsy.outbound`). If the SDK names a trace in the `_meta` of a
+Connections are those of the calls of tools (`tarsy.mcp.http_calls`). If the SDK names a trace in the `_meta` of a
 message, the request also gets the header of W3C Trace Context.
 """
 
 import json
 import re
-import ssl
 from typing import Any
 
+import aiohttp
 import httpx2
 from mcp_types import CONNECTION_CLOSED
 
 from tarsy.mcp.connection_errors import refusal_reason, unconnected
 from tarsy.mcp.http_failures import LARGEST_ANSWER, HttpFailure, answer_failure, is_page, too_large
-from tarsy.outbound.address_check import AddressCheck
-from tarsy.outbound.transport import PinnedTransport
+from tarsy.outbound.http_transport import AiohttpTransport
 
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _KEPT_HEADERS = {"content-type", "mcp-session-id"}
@@ -31,12 +30,11 @@ class Wire(httpx2.AsyncBaseTransport):
     """An HTTP transport that converts failed POSTs to JSON-RPC errors.
 
     Args:
-        tls: TLS context that verifies the server.
-        judge: Checks the addresses of hosts.
+        http: Sends the requests, to addresses that it checks.
     """
 
-    def __init__(self, tls: ssl.SSLContext, judge: AddressCheck) -> None:
-        self._inner = PinnedTransport(judge, tls=tls)
+    def __init__(self, http: aiohttp.ClientSession) -> None:
+        self._inner = AiohttpTransport(http)
         self.session_id: str | None = None
         """The id that the server gave the session; None while it gave none."""
 
@@ -70,10 +68,6 @@ class Wire(httpx2.AsyncBaseTransport):
             return _failed(wrong)
         headers = {name: value for name, value in response.headers.items() if name in _KEPT_HEADERS}
         return httpx2.Response(response.status_code, headers=headers, content=body)
-
-    async def aclose(self) -> None:
-        """Closes the connections."""
-        await self._inner.aclose()
 
 
 def failure_of(response: httpx2.Response) -> dict[str, Any] | None:

@@ -2,8 +2,9 @@
 
 The lists of the MCPServer declare the effect of its tools; annotations of the server count only for tools that are not
 listed, and only with `trustAnnotations`. With `toolPolicy: ReadOnly`, a tool that is not known to be read-only is
-withheld. A digest of name, description, parameters and annotations identifies a tool over time, so a server that
-changes a tool during a run is detected.
+withheld; whether calls of others need the approval of people, the gate of the engine asks. A digest of name,
+description, parameters and annotations identifies a tool over time, so a server that changes a tool during a run is
+detected.
 """
 
 import hashlib
@@ -17,8 +18,9 @@ import mcp_types as types
 
 from tarsy.mcp.namespace_binding import ENFORCED, can_be_held, declares
 from tarsy.plan.model import ReachPlan, ServerPlan
-from tarsy.plan.policy import ToolPolicy, names
+from tarsy.plan.policy import ToolPolicy, names, waits_for_people
 from tarsy.record.messages import Access, Refusal, ToolDefinition
+from tarsy.record.text import without_invisible
 
 _NAME = re.compile(r"[\w./-]{1,128}", re.ASCII)
 _DIGEST = 32
@@ -36,7 +38,7 @@ class Offer:
 
     `definitions` are the tools that it may call, sorted by name; `withheld` contains the reason for each other tool.
     `access`, `repeatable` and `digests` cover all tools; `bindable` are those whose calls can be restricted to a
-    namespace.
+    namespace, and `gated` those whose calls need the approval of people.
     """
 
     definitions: tuple[ToolDefinition, ...] = ()
@@ -45,6 +47,7 @@ class Offer:
     repeatable: frozenset[str] = frozenset()
     digests: Mapping[str, str] = field(default_factory=dict)
     bindable: frozenset[str] = frozenset()
+    gated: frozenset[str] = frozenset()
 
 
 def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
@@ -62,7 +65,11 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
     withheld = {name: why for name in sorted(named) if (why := _refusal(plan, named[name], access[name])) is not None}
     return Offer(
         definitions=tuple(
-            ToolDefinition(f"{plan.name}.{name}", named[name].description or "", _schema(named[name].input_schema))
+            ToolDefinition(
+                f"{plan.name}.{name}",
+                without_invisible(named[name].description or "").text,
+                _schema(named[name].input_schema),
+            )
             for name in sorted(named)
             if name not in withheld
         ),
@@ -71,6 +78,7 @@ def offer(plan: ServerPlan, tools: Sequence[types.Tool]) -> Offer:
         repeatable=frozenset(name for name, tool in named.items() if _repeatable(plan, tool, access[name])),
         digests=digests,
         bindable=frozenset(name for name, tool in named.items() if can_be_held(plan.reach or ReachPlan(), tool)),
+        gated=frozenset(name for name in named if _is_gated(plan, name, access[name])),
     )
 
 
@@ -109,6 +117,7 @@ def held_to_pin(found: Offer, kept: Collection[str], server: str) -> Offer:
         found.repeatable,
         found.digests,
         found.bindable,
+        found.gated,
     )
 
 
@@ -136,9 +145,13 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
 
 def may_have(plan: ServerPlan, tool: str) -> bool:
     """Returns whether an agent may have a tool, judged without the server's annotations."""
-    if not _is_chosen(plan, tool) or plan.policy is ToolPolicy.ALL:
+    if not _is_chosen(plan, tool) or plan.policy is not ToolPolicy.READ_ONLY:
         return _is_chosen(plan, tool)
     return not names(plan.destructive, tool) and (plan.trust_annotations or names(plan.read_only, tool))
+
+
+def _is_gated(plan: ServerPlan, tool: str, access: Access) -> bool:
+    return waits_for_people(plan.policy, plan.destructive, tool, reads=access is Access.READ_ONLY)
 
 
 def _is_chosen(plan: ServerPlan, tool: str) -> bool:
@@ -196,11 +209,13 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ordered(value: Any, depth: int) -> Any:
-    """Sorts the keys of JSON, with required properties before the others."""
+    """Sorts the keys of JSON, with required properties before the others; removes invisible characters of texts."""
     if not depth:
         return value
     if isinstance(value, list):
         return [_ordered(item, depth - 1) for item in value]
+    if isinstance(value, str):
+        return without_invisible(value).text
     if not isinstance(value, dict):
         return value
     made = {key: _ordered(value[key], depth - 1) for key in sorted(value)}

@@ -23,12 +23,14 @@ from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
 from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
 from tarsy.mcp.namespace_binding import OutOfReach, hold_to_namespaces
+from tarsy.mcp.result_marks import evidence_marks
 from tarsy.mcp.result_text import render
 from tarsy.mcp.schema import ArgumentSchema, compiled
 from tarsy.mcp.server import ToolServer
 from tarsy.mcp.service_account_auth import ClusterOf, Tokens
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import MaskingPlan, ServerPlan, StdioTransport
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 
 _BACKOFF = (0.25, 0.75)
@@ -111,6 +113,10 @@ class McpToolbox:
         """Returns whether a call may be repeated if its outcome is unknown."""
         return self._offers.repeatable(name)
 
+    def needs_approval(self, name: str) -> bool:
+        """Returns whether each call of the tool needs the approval of people."""
+        return self._offers.needs_approval(name)
+
     def shown(self, name: str, arguments: str) -> str:
         """Masks the arguments of a call, for the record and for people. Never raises."""
         server, _ = self.split(name)
@@ -172,16 +178,22 @@ class McpToolbox:
                     raise
                 await asyncio.sleep(random.uniform(*_BACKOFF))
             else:
-                return await self._answer(server, render(result), is_error=result.is_error)
+                text = render(result)
+                marks = None if result.is_error else evidence_marks(server.plan.evidence, tool, result, text)
+                return await self._answer(server, text, is_error=result.is_error, marks=marks)
         raise AssertionError("the second attempt returns or raises")
 
-    async def _answer(self, server: ToolServer, text: str, *, is_error: bool) -> ToolOutcome:
+    async def _answer(
+        self, server: ToolServer, answer: str, *, is_error: bool, marks: EvidenceMarks | None = None
+    ) -> ToolOutcome:
         """Redacts and masks a text of a server, and returns it as a result."""
-        text = server.redact(text)
+        text = server.redact(answer)
         name = server.plan.name
         masked = partial(self._masked, name, text, f"an answer of tool server {name}", _WITHHELD)
         outcome = await off_loop(masked, len(text))
-        return ToolOutcome(outcome.text, is_error=is_error or outcome.withheld)
+        if marks is not None:
+            marks = None if outcome.withheld else marks.moved(answer, outcome.text)
+        return ToolOutcome(outcome.text, is_error=is_error or outcome.withheld, marks=marks)
 
     def _plainly(self, server: str, text: str) -> str:
         """Masks a text that a server, or its failure, gives of itself."""

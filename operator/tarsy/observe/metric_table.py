@@ -57,6 +57,7 @@ def _seconds(name: str, told: str, buckets: tuple[float, ...], *labels: Label) -
 
 _RUN_SECONDS = (30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0, 1200.0, 1800.0, 2400.0)
 _WAIT_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_PARKED_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 86400.0)
 _MODEL_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 90.0, 120.0, 180.0)
 _TOOL_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -64,6 +65,7 @@ _HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 KIND = Label("kind", ("investigation", "question"))
 ENDS = Label("state", ("completed", "failed", "cancelled", "timed_out"))
 _OPEN = Label("state", ("queued", "running"))
+WAIT_REASON = Label("reason", ("Approval", "ProviderLimit"))
 PROVIDER_TYPE = Label("provider_type", ("openai", "google", "vertexai", "anthropic", "xai", OTHER))
 TRANSPORT = Label("transport", ("stdio", "http", "sse", OTHER))
 STRATEGY = Label(
@@ -80,6 +82,7 @@ CALL_KIND = Label(
         "executive_summary",
         "finding_repair",
         "summarization",
+        "simulation",
         OTHER,
     ),
 )
@@ -151,7 +154,18 @@ CLAIMED = _counter(
 )
 SWEPT = _counter("swept_investigations", "Overdue runs without a worker that the sweep ended.")
 QUEUED = _shared("investigations_queued", "Investigations waiting for a worker.")
-RUNNING = _shared("investigations_running", "Investigations that have started and not ended.")
+RUNNING = _shared("investigations_running", "Investigations that have started and not ended, and are not parked.")
+PARKED = _shared(
+    "investigations_parked",
+    "Investigations and answers that wait for people or for a provider's rate limit, without a worker.",
+    WAIT_REASON,
+)
+PARKED_FOR = _seconds(
+    "investigation_parked",
+    "Time for which an investigation or an answer was parked before it went on.",
+    _PARKED_SECONDS,
+    WAIT_REASON,
+)
 OLDEST_QUEUED = _shared("investigations_queued_oldest_seconds", "Age of the oldest queued investigation.")
 QUESTIONS = _shared("questions_open", "Questions that are not answered yet.", _OPEN)
 

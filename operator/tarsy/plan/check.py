@@ -169,7 +169,7 @@ def _check_tools(server: MCPServer, look: Lookup) -> None:
             at / "toolPolicy",
             "agents get only tools that are known to be read-only, and none is known: list them in "
             "spec.tools.readOnly, or set spec.trustAnnotations: true to trust the server's annotations, or set "
-            "toolPolicy: All here and on the agents that may make changes",
+            "toolPolicy: Approve or All here and on the agents that may make changes",
         )
 
 

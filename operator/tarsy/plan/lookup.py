@@ -152,7 +152,7 @@ class Lookup:
                 at / "tools", f"{server} does not allow {', '.join(unknown)} (spec.tools.allow); leave them out"
             )
         self._tools_are_offered(server, [tool for tool in chosen if tool not in denied + unknown], at)
-        if stricter(server.spec.tool_policy, policy) is ToolPolicy.ALL:
+        if stricter(server.spec.tool_policy, policy) is not ToolPolicy.READ_ONLY:
             return
         writing = [tool for tool in chosen if names(tools.destructive, tool) or not _may_read(server, tool)]
         if writing := [tool for tool in writing if tool not in denied and tool not in unknown]:
@@ -160,8 +160,8 @@ class Lookup:
             self.report(
                 at / "tools",
                 f"{', '.join(writing)} of {server} may make changes, and {whose} toolPolicy is ReadOnly; leave "
-                "them out, or list read-only tools in its spec.tools.readOnly, or set toolPolicy: All on it and "
-                "on the agent",
+                "them out, or list read-only tools in its spec.tools.readOnly, or set toolPolicy: Approve or "
+                "All on it and on the agent",
             )
 
     def _tools_are_offered(self, server: MCPServer, chosen: Sequence[str], at: FieldPath) -> None:

@@ -12,6 +12,8 @@ from tarsy.plan.model import (
     CallLimits,
     ConfigMapKey,
     CustomMask,
+    EvidencePlan,
+    EvidenceRule,
     HttpTransport,
     MaskingPlan,
     ObjectRef,
@@ -30,7 +32,9 @@ from tarsy.plan.model import (
 from tarsy.plan.policy import stricter
 from tarsy.plan.rates import bundled
 from tarsy.plan.reach import reach_message, reach_plan
+from tarsy.record.integrity import Integrity
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
+from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, MCPServer
@@ -113,6 +117,17 @@ def server_plan(
         init_seconds=spec.timeouts.init_seconds,
         call_seconds=spec.timeouts.call_seconds,
         reach=reach,
+        evidence=_evidence(spec.evidence),
+    )
+
+
+def _evidence(declared: EvidenceDeclaration | None) -> EvidencePlan | None:
+    if declared is None:
+        return None
+    return EvidencePlan(
+        rules=tuple(EvidenceRule(tools=rule.tools, integrity=Integrity(rule.integrity)) for rule in declared.classes),
+        trust_marks=declared.trust_marks,
+        state_tools=declared.state_tools,
     )
 
 

@@ -14,7 +14,7 @@ from tarsy.plan.levels import AgentLevels, Level, Scope, last_filled
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, ServerPlan, Strategy
 from tarsy.plan.parts import server_plan
-from tarsy.plan.policy import ToolPolicy, stricter
+from tarsy.plan.policy import ToolPolicy, looser, stricter
 from tarsy.plan.reach import reach_plan
 from tarsy.plan.scope import admits
 from tarsy.resources.v1alpha1.agent import Agent
@@ -209,7 +209,7 @@ def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
         if before is None:
             found[server.name] = server
             continue
-        either = ToolPolicy.ALL if ToolPolicy.ALL in (before.policy, server.policy) else ToolPolicy.READ_ONLY
+        either = looser(before.policy, server.policy)
         selected = before.selected and server.selected and tuple(dict.fromkeys(before.selected + server.selected))
         account = before.account if before.account == server.account else None
         changes = {"selected": selected, "policy": either, "account": account}

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Message, ToolCall, ToolDefinition
 from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure, LoopState, ModelCallKind
@@ -75,7 +76,8 @@ class ToolCallStart:
     """Boundary (c): written before the request is sent to the tool server.
 
     `made` is False for a call that is answered without its server: a repetition, which gets the answer of the call
-    `repeated_of`; a call beyond the budget; or one that is `refused` (the reason of a `Refusal`).
+    `repeated_of`; a call beyond the budget; or one that is `refused` (the reason of a `Refusal`). `approval` is the one
+    that permits the call, and is consumed with this step; a call whose approval does not hold any more is not sent.
     """
 
     id: UUID
@@ -92,11 +94,15 @@ class ToolCallStart:
     repeated_of: UUID | None = None
     access: Access = Access.UNKNOWN
     refused: str | None = None
+    approval: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallResult:
-    """Boundary (d): the result as stored, the tool message exactly as the model will see it, the loop's state."""
+    """Boundary (d): the result as stored, the tool message exactly as the model will see it, the loop's state.
+
+    `marks` are the integrity classes of the result; None: workloads can write all of it.
+    """
 
     id: UUID
     execution: UUID
@@ -108,6 +114,7 @@ class ToolCallResult:
     loop: LoopState
     interrupted: bool = False
     replayed: ReplayedFrom | None = None
+    marks: EvidenceMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)

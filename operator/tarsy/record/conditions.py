@@ -13,12 +13,14 @@ from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import Phase
 
 _NO_TOOL_CALLED = "No tool was called, although agents had tool servers: the finding rests on the alert alone."
+_WAITING = {"Approval": "WaitingForApproval", "ProviderLimit": "WaitingForProvider"}
 _GOES_ON = "The investigation has not ended."
 
 
 def phase(record: InvestigationRecord) -> Phase:
-    """Returns the phase that people see."""
-    return phase_of(record.state, record.desired_state)
+    """Returns the phase of the object."""
+    told = phase_of(record.state, record.desired_state)
+    return "Running" if told == "Parked" else told
 
 
 def conditions(record: InvestigationRecord) -> Iterator[Condition]:
@@ -27,9 +29,12 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
     failure = outcome.failure if outcome else None
     yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
     if not record.state.finished:
-        yield made(ConditionType.FINISHED, "False", phase(record), _GOES_ON)
+        goes_on: tuple[str, str] = (phase(record), _GOES_ON)
+        if record.parked is not None:
+            goes_on = (_WAITING.get(record.parked.reason, "Parked"), record.parked.sentence)
+        yield made(ConditionType.FINISHED, "False", *goes_on)
         changed = record.provider_changes[-1] if record.provider_changes else None
-        reason, text = ("ProviderFallback", changed.message) if changed else (phase(record), _GOES_ON)
+        reason, text = ("ProviderFallback", changed.message) if changed and not record.parked else goes_on
         yield made(ConditionType.SUCCEEDED, "Unknown", reason, text)
     else:
         reason = failure.reason if failure else phase(record)

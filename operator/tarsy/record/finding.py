@@ -4,11 +4,13 @@ A model writes the summary, the claims and their citations. All other fields res
 the record (`tarsy.engine.findings.citations`); statements of a model about its own evidence are ignored.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from tarsy.record.integrity import EvidenceMarks, Integrity
 
 SUMMARY_LIMIT = 1024
 """Maximum characters of a finding's summary, which is part of the size-limited status of the Investigation."""
@@ -27,7 +29,9 @@ class Confidence(StrEnum):
 class Evidence:
     """Stored result of one tool call, with the id of its row (`interaction`), and the stage and agent that made it.
 
-    `arguments` are those of the call, as they are on record.
+    `arguments` are those of the call, as they are on record, and `marks` the integrity classes of the result. `later`
+    is the latest result of the same call in the run, where that is a state and came after this one. `made_up`: a model
+    wrote the result, in a replay.
     """
 
     interaction: UUID
@@ -36,13 +40,18 @@ class Evidence:
     tool: str
     result: str
     arguments: str = ""
+    marks: EvidenceMarks = field(default_factory=EvidenceMarks)
+    later: str | None = None
+    made_up: bool = False
 
 
 class Citation(BaseModel):
     """A quote from the stored result of one tool call of this run.
 
     `supported`: the call exists and its result contains the quote; otherwise `reason` has the cause. `interaction`,
-    `stage`, `agent` and `tool` come from the record, and are absent when the call does not exist.
+    `stage`, `agent` and `tool` come from the record, and are absent when the call does not exist. `integrity` tells who
+    can write the text that is quoted; None: it is not supported, or was checked by an older version. `replaced`: the
+    latest result of the same call in the run no longer contains the quote.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
@@ -55,6 +64,8 @@ class Citation(BaseModel):
     stage: str | None = None
     agent: str | None = None
     tool: str | None = None
+    integrity: Integrity | None = None
+    replaced: bool = False
 
 
 class Claim(BaseModel):
@@ -70,6 +81,12 @@ class Claim(BaseModel):
     citations: tuple[Citation, ...] = ()
     supported: bool = False
     ungrounded: tuple[str, ...] = ()
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether a later result of each of its calls no longer contains what it quotes."""
+        held = [citation for citation in self.citations if citation.supported]
+        return bool(held) and all(citation.replaced for citation in held)
 
     @property
     def grounded(self) -> bool:
@@ -93,6 +110,12 @@ class Finding(BaseModel):
     structured: bool = True
     no_tool_called: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def integrity(self) -> Integrity | None:
+        """The strongest class of its evidence, K before A before X; None without evidence of a known class."""
+        held = {one.integrity for claim in self.claims if claim.grounded for one in claim.citations if one.supported}
+        return next((one for one in Integrity if one in held), None)
 
     @property
     def supported_claims(self) -> int:

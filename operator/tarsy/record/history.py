@@ -32,7 +32,7 @@ class PastCall:
     """A tool call that has an answer.
 
     `usable`: it was made, its tool only reads, it did not fail, and no call that may have changed something began
-    or ended since it began. `age_seconds` counts from its end.
+    or ended since it began. `age_seconds` counts from its end. `answered`: it was made, and did not fail.
     """
 
     id: UUID
@@ -45,6 +45,7 @@ class PastCall:
     age_seconds: float
     usable: bool
     repeated_of: UUID | None = None
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,14 @@ class RunHistory:
     """Usage and tool calls of a run up to now.
 
     `tokens` and `cost_usd` contain an estimate for each call whose usage is unknown; then `estimated` is True.
-    `tool_calls` counts calls that were made or may have been made. `seconds` counts from the first start of the run;
+    `tool_calls` counts calls that were made or may have been made. `seconds` counts from the first start of the run,
+    without the `waited_seconds` in which it was parked;
     `model_seconds` and `tool_seconds` are the durations of its longest model call and tool call. `stages` are the
     stages that have begun.
     """
 
     seconds: float = 0.0
+    waited_seconds: float = 0.0
     tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     tool_calls: int = 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.replay import ReplayedFrom
 
 
@@ -73,8 +74,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay."""
+    """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay.
+
+    `marks` are the integrity classes of the content; None: workloads can write all of it. `to_simulate`: the call is
+    not recorded, and a model may make an answer up.
+    """
 
     content: str
     is_error: bool = False
     replayed: ReplayedFrom | None = None
+    marks: EvidenceMarks | None = None
+    to_simulate: bool = False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, ToolDefinition
 
 
@@ -43,6 +44,7 @@ class RecordedToolCall:
     idempotency_key: str
     started_at: datetime
     told: str | None
+    marks: EvidenceMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tarsy.record.integrity import EvidenceMarks
+
 FLOOR = 0.7
 """Coverage below which the finding of a replay is Inconclusive."""
 
@@ -15,20 +17,35 @@ class Rung(StrEnum):
     """Origin of the answer to a tool call of a replay, best first.
 
     `exact`: a recorded call with the same arguments. `normalised`: one whose arguments mean the same. `derived`:
-    computed from a recorded answer that contains more. `miss`: not recorded. `live`: the tool server was asked during
-    the replay.
+    computed from a recorded answer that contains more. `wildcard`: recorded for all arguments, so those of the call
+    were not checked. `miss`: not recorded. `live`: the tool server was asked during the replay. `simulated`: a model
+    made the answer up.
     """
 
     EXACT = "exact"
     NORMALISED = "normalised"
     DERIVED = "derived"
+    WILDCARD = "wildcard"
     MISS = "miss"
     LIVE = "live"
+    SIMULATED = "simulated"
 
     @property
     def covered(self) -> bool:
         """Whether the answer comes from the record."""
-        return self in (Rung.EXACT, Rung.NORMALISED, Rung.DERIVED)
+        return self.value in _COVERED
+
+
+_COVERED = frozenset({Rung.EXACT.value, Rung.NORMALISED.value, Rung.DERIVED.value, Rung.WILDCARD.value})
+
+
+def covered_calls(rungs: Mapping[str, int]) -> int:
+    """Returns the number of calls that the record answered. A rung that only newer versions know is none.
+
+    Args:
+        rungs: number of calls by rung.
+    """
+    return sum(count for rung, count in rungs.items() if rung in _COVERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +118,21 @@ class ReplayReport(BaseModel):
     @property
     def coverage(self) -> float:
         """Share of calls that the record answered; 1 where nothing was asked."""
-        covered = sum(count for rung, count in self.rungs.items() if Rung(rung).covered)
-        return covered / self.calls if self.calls else 1.0
+        return covered_calls(self.rungs) / self.calls if self.calls else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """The answer to one tool of a stage of kind Changes: as recorded, and as later agents are sent it."""
+    """The answer to one tool of a stage of kind Changes: as recorded, and as later agents are sent it.
+
+    `marks` are its integrity classes, as recorded.
+    """
 
     result: str
     is_error: bool
     shown: str
     source: ReplayedFrom
+    marks: EvidenceMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)

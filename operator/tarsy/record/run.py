@@ -26,10 +26,11 @@ class LeaseLost(Exception):
 
 
 class State(StrEnum):
-    """State of an investigation, a stage or an execution."""
+    """State of an investigation, a stage or an execution; only an investigation and an answer can be parked."""
 
     PENDING = "pending"
     RUNNING = "running"
+    PARKED = "parked"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -38,7 +39,7 @@ class State(StrEnum):
     @property
     def finished(self) -> bool:
         """Whether the state is terminal."""
-        return self not in (State.PENDING, State.RUNNING)
+        return self not in (State.PENDING, State.RUNNING, State.PARKED)
 
 
 class DesiredState(StrEnum):
@@ -76,6 +77,7 @@ class ModelCallKind(StrEnum):
     EXECUTIVE_SUMMARY = "executive_summary"
     FINDING_REPAIR = "finding_repair"
     SUMMARIZATION = "summarization"
+    SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,16 @@ class ProviderChange:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class ParkedRun:
+    """What a run waits for, with a reason for programs: since when, and until when at the latest."""
+
+    reason: str
+    since: datetime
+    until: datetime
+    sentence: str
+
+
 ALERT_DATA: Final = "alert data"
 """Key among missing tool servers for an alert that was cut to fit a model; names of servers contain no space."""
 
@@ -272,6 +284,7 @@ class InvestigationRecord:
     costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
     the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
+    `waited_seconds` is the time for which it was parked before.
     """
 
     id: UUID
@@ -307,3 +320,5 @@ class InvestigationRecord:
     published_digest: bytes | None = None
     seal: str | None = None
     replay: bool = False
+    parked: ParkedRun | None = None
+    waited_seconds: float = 0.0

@@ -6,6 +6,8 @@ writes. Nothing is shortened.
 """
 
 import re
+import unicodedata
+from typing import NamedTuple
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -18,6 +20,42 @@ def clean(text: str) -> str:
     if text.isprintable() or _is_clean(text):
         return text
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
+
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef]+"
+)
+_EMOJI = frozenset({"\ufe0e", "\ufe0f", "\ufe0f\u200d", "\u200d"})
+
+
+class VisibleText(NamedTuple):
+    """A text without invisible characters, and how many it had."""
+
+    text: str
+    removed: int = 0
+
+
+def without_invisible(text: str) -> VisibleText:
+    """Removes characters that people do not see and models read: zero width, direction, tags, variation selectors.
+
+    What makes emoji of one or several symbols stays. Every character that is removed here is one that masking looks
+    through (`tarsy.masking.disguise`), so that no secret becomes readable that was not masked.
+    """
+    if text.isascii():
+        return VisibleText(text)
+    removed = 0
+
+    def kept(found: re.Match[str]) -> str:
+        nonlocal removed
+        before = text[found.start() - 1] if found.start() else ""
+        if found[0] in _EMOJI and before and unicodedata.category(before) in ("So", "Sk"):
+            return found[0]
+        removed += len(found[0])
+        return ""
+
+    visible = _INVISIBLE.sub(kept, text)
+    return VisibleText(visible, removed)
 
 
 def _is_clean(text: str) -> bool:

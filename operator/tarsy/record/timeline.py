@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 RETRYING, WAITING = "Retrying", "ProviderLimit"
+APPROVAL_NOTICE = "Approval"
 CUT_BY_LENGTH = "CutByLength"
 """Reasons, in the metadata of notices, that concern the request to a model and not the subject of the investigation."""
 

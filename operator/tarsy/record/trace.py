@@ -133,6 +133,16 @@ class ToolCallTrace(CallTrace):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedCall:
+    """A tool call as an agent of a stage asked for it: `server.tool` and the arguments as the model wrote them."""
+
+    stage: str
+    agent: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallOwner:
     """Stage and agent that made a call; `answer` is the name of the question when the call was made for an answer."""
 

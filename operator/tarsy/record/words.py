@@ -5,7 +5,7 @@ Decision: the record and the HTTP API keep the name of the state, because progra
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from tarsy.record.run import DesiredState, State
 from tarsy.resources.v1alpha1.investigation import Phase
@@ -15,6 +15,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "started": "Running",
     "streaming": "Running",
     "running": "Running",
+    "parked": "Parked",
     "completed": "Succeeded",
     "failed": "Failed",
     "cancelled": "Cancelled",
@@ -28,13 +29,18 @@ def word(state: StrEnum) -> str:
     return _WORDS.get(state.value, state.value)
 
 
-def phase_of(state: State, desired: DesiredState = DesiredState.RUNNING) -> Phase:
-    """Returns the phase of an investigation, or of an answer, that has been accepted."""
+def phase_of(state: State, desired: DesiredState = DesiredState.RUNNING) -> Phase | Literal["Parked"]:
+    """Returns the phase of an investigation, or of an answer, that has been accepted.
+
+    The phase of its object is never Parked, which an older operator could not read: it is Running.
+    """
     match state:
         case State.PENDING:
             return "Queued"
         case State.RUNNING:
             return "Concluding" if desired is DesiredState.CONCLUDED else "Running"
+        case State.PARKED:
+            return "Parked"
         case State.COMPLETED:
             return "Succeeded"
         case State.FAILED:

@@ -137,11 +137,12 @@ class _ObservedRecorder:
         for observer in self._observers:
             observer.model_call_ended(result, events)
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
         await self._call_begins(call.id, call.execution)
-        await self._written(self._recorder.tool_call_started(call, events))
+        may_call = await self._written(self._recorder.tool_call_started(call, events))
         for observer in self._observers:
             observer.tool_call_began(call)
+        return may_call
 
     async def tool_call_answered(
         self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()

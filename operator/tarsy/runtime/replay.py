@@ -19,10 +19,12 @@ from tarsy.evals.toolbox import ReplayOptions, ReplayToolboxes
 from tarsy.masking import Maskers
 from tarsy.plan.model import MaskingPlan, ReplayPlan
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.replay import KnownChanges, ReplayReport
+from tarsy.record.replay import KnownChanges, ReplayReport, Rung
 from tarsy.record.run import ExecutionRecord, ExecutionStart, RunOutcome, StageRecord, StageStart
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.replays import Replays
+
+_MADE_UP = "A model made up the answers to {made_up} of {calls} tool calls of this replay; they support no claim."
 
 
 class ReplayUnreadable(Exception):
@@ -95,11 +97,17 @@ async def bind_replay(
 
 
 def weighed(finding: Finding, report: ReplayReport) -> Finding:
-    """Returns the finding of a replay: Inconclusive, with the reason, where too few calls were recorded."""
+    """Returns the finding of a replay: Inconclusive, with the reason, where too few calls were recorded.
+
+    Made up answers are noted.
+    """
+    notes = finding.notes
+    if (made_up := report.rungs.get(Rung.SIMULATED.value, 0)) > 0:
+        notes = (*notes, _MADE_UP.format(made_up=made_up, calls=report.calls))
     why = too_little_covered(report)
     if why is None:
-        return finding
-    return finding.model_copy(update={"confidence": Confidence.INCONCLUSIVE, "notes": (*finding.notes, why)})
+        return finding.model_copy(update={"notes": notes})
+    return finding.model_copy(update={"confidence": Confidence.INCONCLUSIVE, "notes": (*notes, why)})
 
 
 class _RecordedTimes:

@@ -5,6 +5,7 @@
 | the engine returns | its outcome |
 | the deadline passes | timed out |
 | the owner cancels | cancelled |
+| the engine waits | parked: the lease is given back; a decision, or the end of the wait, lets it go on elsewhere |
 | the lease is lost | nothing: another attempt owns the run |
 | the worker stops | nothing: the run is handed back, at its next boundary where there is time, and goes on elsewhere |
 | the record cannot be written | nothing: the run is handed back and tried again until its deadline |
@@ -17,21 +18,24 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import asyncpg
 
 from tarsy.engine.chat import ChatRun, answer_question
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import Live, Models, Recorder, Toolboxes
-from tarsy.engine.run_context import NoFollowers, NoObjects, RunContext
+from tarsy.engine.ports import Approvals, Live, Models, Recorder, Toolboxes
+from tarsy.engine.run_context import NoApprovals, NoFollowers, NoObjects, RunContext
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.tracing import RunTrace, Tracing
 from tarsy.plan.model import MaskingPlan, Plan
+from tarsy.record.ids import event_id
 from tarsy.record.run import Failure, LeaseLost, RunOutcome, State
+from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import RunWaits, WaitingLimits, WaitingRoom
 from tarsy.runtime.draining_observer import DrainingObserver
 from tarsy.runtime.masked_stream import MaskedStream
 from tarsy.runtime.object_reader import ClusterObjects
@@ -47,7 +51,7 @@ from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
 from tarsy.store.questions import Questions
 from tarsy.store.replays import Replays
-from tarsy.store.runs import Runs
+from tarsy.store.runs import ParkingLimits, Runs
 from tarsy.store.wakeups import NotifyFunction
 from tarsy.store.writer import RunWriter
 from tarsy.stream.deltas import Deltas
@@ -66,6 +70,9 @@ class RunnerOptions:
         metrics: of the process; None: not exported.
         tracing: makes traces of the runs; None: there are none.
         objects: reads the cluster for stages of kind Changes; None: nothing does.
+        approvals: asks people about the tool calls of a run; None: nobody can be asked.
+        waiting: limits of what one run may wait for.
+        parking: limits of parked runs.
         clock: monotonic, in seconds.
     """
 
@@ -75,6 +82,9 @@ class RunnerOptions:
     metrics: Metrics | None = None
     tracing: Tracing | None = None
     objects: ClusterObjects | None = None
+    approvals: Callable[[ClaimedRun], Approvals] | None = None
+    waiting: WaitingLimits = field(default_factory=WaitingLimits)
+    parking: ParkingLimits = field(default_factory=ParkingLimits)
     clock: Callable[[], float] = time.monotonic
 
 
@@ -111,6 +121,9 @@ class Runner:
         self._metrics = options.metrics or Metrics()
         self._tracing = options.tracing
         self._cluster = options.objects
+        self._approvals = options.approvals
+        self._waiting = options.waiting
+        self._parking = options.parking
         self._clock = options.clock
         self._maskers = Maskers()
 
@@ -159,11 +172,13 @@ class Runner:
 
     async def _investigate(
         self, claimed: ClaimedRun, control: RunControl, deadline: float, trace: RunTrace | None, meter: RunMeter
-    ) -> RunOutcome:
+    ) -> RunOutcome | None:
         def remaining() -> float:
             return deadline - self._clock()
 
         writer = RunWriter(self._pool, claimed.id, claimed.attempt, remaining=remaining, notify=self._notify)
+        if claimed.parked_for is not None:
+            await writer.write_events([_woken(claimed)])
         models: Models = self._models
         if self._rate_limiters is not None:
             models = RunModels(self._models, self._rate_limiters.of(claimed.id, claimed.attempt, remaining))
@@ -175,11 +190,38 @@ class Runner:
             recorder = observed(steps, (DrainingObserver(control), meter, TracingObserver(claimed.plan, trace)))
             mask = self._metrics.watched(self._maskers.of(masking), "model_output")
             objects = NoObjects() if self._cluster is None else self._cluster.of_run(claimed.id, claimed.namespace)
-            world = RunContext(recorder, models, toolboxes, control, mask=mask, live=live, objects=objects)
+            world = RunContext(
+                recorder,
+                models,
+                toolboxes,
+                control,
+                mask=mask,
+                live=live,
+                objects=objects,
+                approvals=NoApprovals() if self._approvals is None else self._approvals(claimed),
+                waiting=WaitingRoom(self._waiting),
+            )
             if replay is None:
-                return await self._in_world(claimed, world, writer)
+                return await self._until_it_waits(claimed, world, writer, remaining)
             world = dataclasses.replace(world, toolboxes=replay.toolboxes, known_changes=replay.known_changes)
-            return await replay.concluded(await self._in_world(claimed, world, writer))
+            outcome = await self._until_it_waits(claimed, world, writer, remaining)
+            return None if outcome is None else await replay.concluded(outcome)
+
+    async def _until_it_waits(
+        self, claimed: ClaimedRun, world: RunContext, writer: RunWriter, remaining: Callable[[], float]
+    ) -> RunOutcome | None:
+        """Returns the outcome, or None of a run that was parked; one that has no place to wait goes on without."""
+        while True:
+            try:
+                return await self._in_world(claimed, world, writer)
+            except RunWaits as waits:
+                wait = waits.wait
+            world.control.check()
+            full = await self._runs.park(claimed.id, claimed.attempt, wait, self._parking, remaining=remaining)
+            if full is None:
+                _log.info("run of %s/%s is parked: %s", claimed.namespace, claimed.name, wait.sentence)
+                return None
+            world = dataclasses.replace(world, waiting=dataclasses.replace(world.waiting, full=full))
 
     async def _replay(self, claimed: ClaimedRun, toolboxes: Toolboxes) -> BoundReplay | None:
         """Binds a replay to its record; None for any other run."""
@@ -201,7 +243,7 @@ class Runner:
         except (Exception, BaseExceptionGroup) as raised:
             # The agents of a stage run in task groups: what one of them could not answer stops the stage.
             error = _first_leaf(raised)
-            if isinstance(error, LeaseLost | StoreError):
+            if isinstance(error, LeaseLost | StoreError | RunWaits):
                 raise error from raised
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -245,7 +287,7 @@ class Runner:
 
 
 def _first_leaf(raised: BaseException) -> BaseException:
-    """The error, or what weighs most in a group: a lost lease before a store error before anything else."""
+    """The error, or what weighs most in a group: a lost lease, then a store error, then that the run waits."""
     leaves: list[BaseException] = []
     todo = [raised]
     while todo:
@@ -254,11 +296,23 @@ def _first_leaf(raised: BaseException) -> BaseException:
             todo.extend(error.exceptions)
         else:
             leaves.append(error)
-    for kind in (LeaseLost, StoreError):
+    for kind in (LeaseLost, StoreError, RunWaits):
         for leaf in leaves:
             if isinstance(leaf, kind):
                 return leaf
     return leaves[0]
+
+
+def _woken(claimed: ClaimedRun) -> Event:
+    """The event that tells how long a run was parked."""
+    seconds = round(claimed.parked_seconds)
+    return Event(
+        id=event_id(claimed.id, f"woken/{claimed.attempt}"),
+        type=EventType.NOTICE,
+        status=EventStatus.COMPLETED,
+        content=f"The run goes on, after it has waited for {seconds} s.",
+        metadata={"reason": "Woken", "waitedFor": claimed.parked_for, "seconds": seconds},
+    )
 
 
 def _cancelled(claimed: ClaimedRun) -> RunOutcome:

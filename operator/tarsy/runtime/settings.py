@@ -17,6 +17,9 @@ class WorkerSettings:
     empty: the host name.
     `lease_seconds` after its last heartbeat a worker's runs may be claimed by others; `heartbeat_seconds` lie between
     two heartbeats. `poll_seconds` bounds how long a lost wake-up can delay a claim.
+    `max_parked` runs of the whole installation may be parked, and `max_parked_of_namespace` of one namespace (None:
+    only the total limits them), each for `max_wait_seconds` in all. A run may ask for `approval_requests` approvals. A
+    provider that asks to wait longer than `park_provider_seconds` parks the run; 0: none does.
     """
 
     places: int = 20
@@ -26,6 +29,11 @@ class WorkerSettings:
     lease_seconds: float = 10.0
     heartbeat_seconds: float = 10.0 / 3
     poll_seconds: float = 2.0
+    max_parked: int = 1000
+    max_parked_of_namespace: int | None = None
+    max_wait_seconds: float = 24 * 3600.0
+    approval_requests: int = 5
+    park_provider_seconds: float = 300.0
     finish_grace_seconds: float = 300.0
     drain_seconds: float = 20.0
     name: str = ""
@@ -37,5 +45,7 @@ class WorkerSettings:
             raise ValueError("the namespace limit must be at least 1")
         if self.lease_seconds < 2 * self.heartbeat_seconds:
             raise ValueError("the lease must last at least two heartbeats")
+        if self.max_parked < 0 or (self.max_parked_of_namespace is not None and self.max_parked_of_namespace < 0):
+            raise ValueError("the limits of parked runs must not be negative")
         if self.drain_seconds < 0:
             raise ValueError("the time to drain must not be negative")

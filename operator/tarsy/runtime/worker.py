@@ -15,7 +15,7 @@ import socket
 from uuid import UUID
 
 from tarsy.observe.logs import log_context
-from tarsy.observe.metric_table import CLAIMED, HELD, PLACES, WAIT, WORKERS_LOST
+from tarsy.observe.metric_table import CLAIMED, HELD, PARKED_FOR, PLACES, WAIT, WORKERS_LOST
 from tarsy.observe.metrics import Metrics
 from tarsy.record.ids import worker_id
 from tarsy.runtime.run import Runner
@@ -227,6 +227,8 @@ class Worker:
         self._metrics.add(CLAIMED, kind=what, attempt="first" if first else "resumed")
         if first:
             self._metrics.observe(WAIT, claimed.waited_seconds, kind=what)
+        if claimed.parked_for is not None:
+            self._metrics.observe(PARKED_FOR, claimed.parked_seconds, reason=claimed.parked_for)
         control = RunControl(lease, claimed.desired_state, answers=claimed.parent is not None)
         self._runs[claimed.id] = (claimed.attempt, control)
         with log_context(investigation=str(claimed.parent or claimed.id), attempt=claimed.attempt):

@@ -47,7 +47,8 @@ class ClaimedRun:
     """A run that this worker may now write as `attempt`; its deadline is in `seconds_left`.
 
     `waited_seconds` passed from its acceptance to its first start. A run that answers a question
-    has the `question` and, as `parent`, the investigation that it is about; its `alert_data` is empty.
+    has the `question` and, as `parent`, the investigation that it is about; its `alert_data` is empty. One that was
+    parked waited for `parked_for`, for `parked_seconds`.
     """
 
     id: UUID
@@ -63,6 +64,8 @@ class ClaimedRun:
     parent: UUID | None = None
     question: str | None = None
     waited_seconds: float = 0.0
+    parked_for: str | None = None
+    parked_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +270,8 @@ class Claims:
                 if ids:
                     await connection.execute(*self._sql["served"](ids=ids))
                 claimed = []
-                for row in await connection.fetch(*self._sql["take"](ids=ids, worker=worker)) if ids else []:
+                taken = await connection.fetch(*self._sql["take"](ids=ids, worker=worker)) if ids else []
+                for row in sorted(taken, key=lambda row: ids.index(row["id"])):  # as they were chosen
                     try:
                         claimed.append(_claimed(row))
                     except ValueError:
@@ -373,4 +377,6 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         parent=row["parent"],
         question=row["question"],
         waited_seconds=row["waited_seconds"],
+        parked_for=row["parked_for"],
+        parked_seconds=row["parked_seconds"],
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Message, ToolDefinition
 from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure
@@ -55,6 +56,11 @@ def tool_set(tools: Sequence[ToolDefinition]) -> tuple[list[dict[str, Any]], str
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema} for tool in tools
     ]
     return definitions, hashlib.sha256(orjson.dumps(definitions, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def integrity_column(marks: EvidenceMarks | None) -> dict[str, Any] | None:
+    """Returns the integrity classes of a result as JSON."""
+    return None if marks is None else marks.as_json()
 
 
 def replay_columns(source: ReplayedFrom | None) -> dict[str, str | int | None]:

@@ -147,6 +147,35 @@ class CaseTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCell:
+    """Samples of one case in one run; `rungs` are tool calls by the origin of their answers, as far as on record."""
+
+    run: UUID
+    totals: CaseTotals
+    coverage: float | None
+    tokens: int
+    cost_usd: Decimal | None
+    cost_complete: bool
+    rungs: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDetail:
+    """A sample as readers get it; `investigation` is the name of its run, None when that is not on record any more."""
+
+    case_name: str
+    sample: int
+    investigation: str | None
+    outcome: str | None
+    checks: Sequence[Mapping[str, str]]
+    confident_wrong: bool
+    coverage: float | None
+    tokens: int
+    cost_usd: Decimal | None
+    cost_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class EvalUsage:
     """Usage of the samples that have ended; `cost_usd` is None when no cost is known."""
 
@@ -231,6 +260,49 @@ class Evals:
         if not found:
             return None
         return EvalRunRecord(**{name: found[0][name] for name in EvalRunRecord.__slots__})
+
+    async def suite_runs(self, suite: UUID, limit: int) -> list[tuple[EvalRunRecord, str | None]]:
+        """Returns the newest runs of a suite, each with the name of its baseline (None: there is none on record)."""
+        found = await self._fetch("suite_runs", f"the runs of EvalSuite {suite}", suite=suite, limit=limit)
+        return [
+            (EvalRunRecord(**{name: row[name] for name in EvalRunRecord.__slots__}), row["baseline_name"])
+            for row in found
+        ]
+
+    async def cells(self, runs: Sequence[UUID]) -> list[StoredCell]:
+        """Returns the samples of runs, summed up by run and case."""
+        found = await self._fetch("cells", "the outcomes of EvalRuns", runs=list(runs))
+        rungs: dict[tuple[UUID, str], dict[str, int]] = {}
+        for row in await self._fetch("cell_rungs", "the coverage of EvalRuns", runs=list(runs)):
+            rungs.setdefault((row["run"], row["name"]), {})[row["rung"]] = row["calls"]
+        return [
+            StoredCell(
+                run=row["run"],
+                totals=CaseTotals(**{name: row[name] for name in CaseTotals.__slots__}),
+                coverage=row["coverage"],
+                tokens=row["tokens"],
+                cost_usd=row["cost_usd"],
+                cost_complete=row["cost_complete"],
+                rungs=rungs.get((row["run"], row["name"]), {}),
+            )
+            for row in found
+        ]
+
+    async def sample_page(
+        self, run: UUID, limit: int, after: tuple[str, int] = ("", 0), only: str | None = None
+    ) -> list[SampleDetail]:
+        """Returns samples of a run with the names of their investigations.
+
+        Args:
+            run: the EvalRun.
+            limit: maximum samples.
+            after: case and number of the last sample of the page before.
+            only: a case; None: all cases.
+        """
+        found = await self._fetch(
+            "sample_page", f"the samples of {run}", run=run, limit=limit, case_name=after[0], sample=after[1], only=only
+        )
+        return [SampleDetail(**{**dict(row), "checks": row["checks"] or ()}) for row in found]
 
     async def last_finished(self, suite: UUID) -> tuple[str, str] | None:
         """Returns name and verdict of the run of a suite that finished last; None: none has."""

@@ -15,7 +15,7 @@ import asyncpg
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
-NoticeOccasion = Literal["started", "ended"]
+NoticeOccasion = Literal["started", "waits", "ended"]
 THREAD_SECONDS = 86_400.0
 """A notice later than this after the last one of its thread begins a new thread."""
 
@@ -51,22 +51,31 @@ class Notices:
         self._sql = load("notices")
 
     async def owe(
-        self, run: UUID, target: str, occasion: NoticeOccasion, settings: Mapping[str, Any], thread: str
+        self,
+        run: UUID,
+        target: str,
+        occasion: NoticeOccasion,
+        settings: Mapping[str, Any],
+        thread: str,
+        *,
+        number: int = 0,
     ) -> None:
         """Stores a notice that is owed to a target; a repetition changes nothing.
 
         Args:
             run: the investigation.
             target: the object and its entry.
-            occasion: beginning or end of the run.
+            occasion: beginning or end of the run, or that it waits for people.
             settings: how to reach the target, without secrets.
             thread: groups notices at the target.
+            number: tells several notices of one occasion apart.
 
         Raises:
             StoreError: Postgres is unavailable or refused.
         """
         owed = self._sql["owe"](
-            id=uuid5(run, f"{target}\0{occasion}"),
+            id=uuid5(run, f"{target}\0{occasion}" + (f"\0{number}" if number else "")),
+            number=number,
             investigation=run,
             target=target,
             occasion=occasion,

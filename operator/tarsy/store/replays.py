@@ -9,6 +9,7 @@ import asyncpg
 
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
+from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Access, ToolDefinition
 from tarsy.record.recorded_run import AskedCall, AskedCalls, RecordedAgent, RecordedRun, RecordedToolCall
 from tarsy.record.run import ALERT_DATA, State
@@ -129,7 +130,10 @@ def _definition(tool: dict[str, Any]) -> ToolDefinition:
 
 
 def _call(row: asyncpg.Record) -> RecordedToolCall:
-    return RecordedToolCall(**{**dict(row), "access": Access(row["access"])})
+    values = dict(row)
+    stored = values.pop("integrity")
+    marks = None if stored is None else read_marks(stored)
+    return RecordedToolCall(**{**values, "access": Access(row["access"]), "marks": marks})
 
 
 def _asked(row: asyncpg.Record) -> AskedCall:

@@ -5,10 +5,11 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.finding import Finding
+from tarsy.record.finding import Evidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
+from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Message, Role, ToolCall
-from tarsy.record.replay import ReplayReport
+from tarsy.record.replay import ReplayReport, Rung
 from tarsy.record.run import (
     ALERT_DATA,
     DesiredState,
@@ -17,6 +18,7 @@ from tarsy.record.run import (
     InteractionState,
     InvestigationRecord,
     LoopState,
+    ParkedRun,
     ProviderChange,
     RunOutcome,
     StageKind,
@@ -42,10 +44,25 @@ def budget_exceeded(row: asyncpg.Record) -> BudgetExceeded | None:
     return BudgetExceeded(BudgetLimit(row["budget_limit"]), row["budget_message"])
 
 
+def evidence(row: asyncpg.Record) -> Evidence:
+    """Converts the row of a closed tool call."""
+    return Evidence(
+        row["id"],
+        row["stage"],
+        row["agent"],
+        row["tool"],
+        row["result"],
+        row["arguments"],
+        read_marks(row["integrity"]),
+        made_up=row["rung"] == Rung.SIMULATED,
+    )
+
+
 def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:
     """Converts a row and its tool calls to a history."""
     return RunHistory(
         seconds=row["seconds"],
+        waited_seconds=row["waited_seconds"],
         tokens=row["tokens"],
         cost_usd=row["cost_usd"],
         tool_calls=row["tool_calls"],
@@ -192,11 +209,17 @@ def investigation(
         published_digest=row["published_digest"],
         seal=None if row["seal"] is None else row["seal"].hex(),
         replay=row["replay"],
+        parked=_parked(row) if state is State.PARKED else None,
+        waited_seconds=row["waited_seconds"],
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),
         alert_cut=row["evidence_missing"].get(ALERT_DATA),
     )
+
+
+def _parked(row: asyncpg.Record) -> ParkedRun:
+    return ParkedRun(row["parked_for"], row["parked_at"], row["wake_at"], row["parked_note"] or "")
 
 
 def _outcome(row: asyncpg.Record, state: State) -> RunOutcome:

@@ -18,6 +18,7 @@ from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import Wait
 from tarsy.store import columns, seal
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
@@ -29,6 +30,9 @@ from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, sile
 
 REPLAY_VERSION = 21
 """The migration with replays, whose plans older code cannot read."""
+
+_WOKEN_PRIORITY = 1000
+"""Priority of a run that was parked, above that of all severities: people have waited for it, or it for them."""
 
 _BEFORE_START = {
     DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it had started: there was nothing yet."),
@@ -72,6 +76,35 @@ class NewRun:
         """Number of stages when none fails, including syntheses and the executive summary."""
         syntheses = sum(stage.synthesis is not None for stage in self.plan.stages)
         return len(self.plan.stages) + syntheses + (self.plan.executive_summary is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ParkingLimits:
+    """Limits of parked runs.
+
+    Args:
+        total: maximum parked runs of the whole installation.
+        of_namespace: maximum parked runs of one namespace; None: only the total limits them.
+        seconds: time for which a run may be parked in all.
+    """
+
+    total: int = 1000
+    of_namespace: int | None = None
+    seconds: float = 24 * 3600.0
+
+    def full(self, total: int, of_namespace: int) -> str | None:
+        """Returns why no further run may be parked, as a sentence; None: one may.
+
+        Args:
+            total: parked runs.
+            of_namespace: those of the namespace of the run.
+        """
+        if total >= self.total:
+            return f"{total} runs wait already, which is as many as may (execution.maxParked)."
+        if self.of_namespace is not None and of_namespace >= self.of_namespace:
+            why = "which is as many as may (execution.maxParkedPerNamespace)"
+            return f"{of_namespace} runs of this namespace wait already, {why}."
+        return None
 
 
 class Runs:
@@ -157,6 +190,74 @@ class Runs:
         self._notify(QUEUE_CHANNEL, "")
         self._notify(RUN_CHANNEL, str(run))
         return True
+
+    async def park(
+        self,
+        run: UUID,
+        attempt: int,
+        wait: Wait,
+        limits: ParkingLimits,
+        *,
+        remaining: Callable[[], float] | None = None,
+    ) -> str | None:
+        """Parks a run and gives its lease back; this is the last write of an attempt. None of its clocks run then.
+
+        It may be claimed again at the end of the wait, and before by `wake` or when it is to conclude. What was decided
+        since its claim wakes it at once.
+
+        Args:
+            run: the investigation or answer.
+            attempt: the one that holds the lease.
+            wait: what it waits for.
+            limits: of parked runs.
+            remaining: returns the seconds left; see `tarsy.store.database.call`.
+
+        Returns:
+            Why it has no place to wait, as a sentence: then nothing is changed. None: it is parked.
+
+        Raises:
+            LeaseLost: another attempt owns the run.
+            StoreError: Postgres is unavailable or refused.
+        """
+
+        async def park(connection: asyncpg.Connection) -> tuple[bool, str | None]:
+            async with connection.transaction():
+                await connection.execute(*self._lock["lock"](key=CLAIM_LOCK))
+                lease = self._sql["lock_own_lease"](investigation=run, attempt=attempt)
+                if await connection.fetchval(*lease) is None:
+                    # Written by a try of this very call whose answer was lost on the way?
+                    return bool(await connection.fetchval(*self._sql["was_parked"](id=run, attempt=attempt))), None
+                parked = await connection.fetchrow(*self._sql["parked"](id=run))
+                if (full := limits.full(parked["total"], parked["of_namespace"])) is not None:
+                    return True, full
+                values = {"until": wait.until, "seconds": limits.seconds, "priority": _WOKEN_PRIORITY}
+                what = {"reason": wait.reason.value, "note": clean(wait.sentence)}
+                found = await connection.fetchval(*self._sql["park"](id=run, **values, **what))
+                await connection.execute(*self._sql["give_back"](investigation=run, attempt=attempt))
+                return found is not None, None
+
+        owned, full = await call(self._pool, f"park investigation {run}", park, remaining=remaining)
+        if not owned:
+            raise LeaseLost(f"Attempt {attempt} of investigation {run} no longer holds the lease.")
+        if full is None:
+            self._notify(RUN_CHANNEL, str(run))
+            self._notify(QUEUE_CHANNEL, "")
+        return full
+
+    async def wake(self, run: UUID) -> bool:
+        """Lets a parked run go on, because something was decided; False when it is not parked, or woken already.
+
+        A run that is not parked remembers it: it may be about to be parked, and is then woken at once.
+        """
+
+        async def update(connection: asyncpg.Connection) -> bool:
+            return bool(await connection.fetchval(*self._sql["wake"](id=run)))
+
+        woken = await call(self._pool, f"wake investigation {run}", update)
+        if woken:
+            self._notify(QUEUE_CHANNEL, "")
+            self._notify(RUN_CHANNEL, str(run))
+        return woken
 
     async def object_deleted(self, run: UUID) -> None:
         """Cancels a run whose object was deleted; the record stays and is no longer published."""

@@ -27,7 +27,7 @@ REPLACED = ("event/", "offered/", "missing/")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-Values = Mapping[str, Any]
+_Values = Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ def next_head(head: bytes | None, digest: bytes, at: datetime) -> bytes:
     return hashlib.sha256((head or b"") + digest + ((at - _EPOCH) // _MICROSECOND).to_bytes(8, signed=True)).digest()
 
 
-def of_step(query: str, values: Values, events: Mapping[str, Sequence[Any]]) -> Seal:
+def of_step(query: str, values: _Values, events: Mapping[str, Sequence[Any]]) -> Seal:
     """Returns the entries of a step of a run.
 
     Args:
@@ -113,7 +113,7 @@ def add_events(seal: Seal, events: Mapping[str, Sequence[Any]]) -> None:
             seal.add(f"event/{identity}", *parts)
 
 
-def of_acceptance(values: Values) -> Seal:
+def of_acceptance(values: _Values) -> Seal:
     """Returns the entries of the row of a run, or of an answer to a question (it has a parent), and of its input."""
     seal = Seal()
     seal.add("run", *(values[name] for name in (RUN if values.get("parent") is None else ANSWER_RUN)))
@@ -121,7 +121,7 @@ def of_acceptance(values: Values) -> Seal:
     return seal
 
 
-def of_end(values: Values) -> Seal:
+def of_end(values: _Values) -> Seal:
     """Returns the entry of the outcome of a run."""
     seal = Seal()
     seal.add("outcome", *(as_stored(values[name]) for name in END))
@@ -178,18 +178,24 @@ TOOL_CALL = (
 ANSWER = ("result", "rung", "cassette_line")
 
 
-def _named(kind: str, columns: Sequence[str], end: str = "") -> Callable[[Seal, Values], None]:
-    def add(seal: Seal, values: Values) -> None:
+def answer_values(values: Mapping[str, Any]) -> list[Any]:
+    """Returns what is sealed of an answer; without classes, what code before they existed seals."""
+    classes = values["integrity"]
+    return [*(values[name] for name in ANSWER), *([] if classes is None else [as_stored(classes)])]
+
+
+def _named(kind: str, columns: Sequence[str], end: str = "") -> Callable[[Seal, _Values], None]:
+    def add(seal: Seal, values: _Values) -> None:
         seal.add(f"{kind}/{values['id']}{end}", *(values[name] for name in columns))
 
     return add
 
 
-def _ended(values: Values, columns: Sequence[str]) -> list[Any]:
+def _ended(values: _Values, columns: Sequence[str]) -> list[Any]:
     return [as_stored(values[f"ended_{name}"]) for name in columns]
 
 
-def _model_call_started(seal: Seal, values: Values) -> None:
+def _model_call_started(seal: Seal, values: _Values) -> None:
     seal.add(f"model-call/{values['id']}", *(as_stored(values[name]) for name in MODEL_CALL))
     execution = values["execution"]
     said = zip(
@@ -207,7 +213,7 @@ def _model_call_started(seal: Seal, values: Values) -> None:
         seal.add(f"superseded/{execution}/{seq}/{values['number']}", content)
 
 
-def _model_call_finished(seal: Seal, values: Values) -> None:
+def _model_call_finished(seal: Seal, values: _Values) -> None:
     seal.add(f"model-call/{values['ended_id']}/end", *_ended(values, MODEL_CALL_END))
     if values["ended_message_seq"] is not None:
         seal.add(
@@ -221,12 +227,13 @@ def _model_call_finished(seal: Seal, values: Values) -> None:
         )
 
 
-def _tool_call_answered(seal: Seal, values: Values) -> None:
-    seal.add(f"tool-call/{values['id']}/answer", *(values[name] for name in ANSWER))
+def _tool_call_answered(seal: Seal, values: _Values) -> None:
+    seal.add(f"tool-call/{values['id']}/answer", *answer_values(values))
 
 
-def _tool_call_finished(seal: Seal, values: Values) -> None:
-    seal.add(f"tool-call/{values['ended_id']}/answer", *_ended(values, ANSWER))
+def _tool_call_finished(seal: Seal, values: _Values) -> None:
+    answer = {name: as_stored(values[f"ended_{name}"]) for name in (*ANSWER, "integrity")}
+    seal.add(f"tool-call/{values['ended_id']}/answer", *answer_values(answer))
     seal.add(f"tool-call/{values['ended_id']}/end", values["ended_state"])
     seal.add(
         f"message/{values['execution']}/{values['ended_message_seq']}",
@@ -239,27 +246,27 @@ def _tool_call_finished(seal: Seal, values: Values) -> None:
     )
 
 
-def _pinned(seal: Seal, values: Values) -> None:
+def _pinned(seal: Seal, values: _Values) -> None:
     for server, pins in zip(values["servers"], values["pins"], strict=True):
         seal.add(f"tools/{server}", as_stored(pins))
     if values["execution"] is not None:
         seal.add(f"offered/{values['execution']}", values["tool_set"], as_stored(values["instructions"]))
 
 
-def _missing(seal: Seal, values: Values) -> None:
+def _missing(seal: Seal, values: _Values) -> None:
     for server, reason in values["missing"].items():
         seal.add(f"missing/{as_stored(server)}", as_stored(reason))
 
 
-def _budget(seal: Seal, values: Values) -> None:
+def _budget(seal: Seal, values: _Values) -> None:
     seal.add("budget", values["budget_limit"], values["budget_message"])
 
 
-def _nothing(seal: Seal, values: Values) -> None:
+def _nothing(seal: Seal, values: _Values) -> None:
     """Adds nothing: the step writes events only."""
 
 
-_PARTS: Mapping[str, Callable[[Seal, Values], None]] = {
+_PARTS: Mapping[str, Callable[[Seal, _Values], None]] = {
     "write_events": _nothing,
     "pin_tools": _pinned,
     "degrade_evidence": _missing,

@@ -211,7 +211,7 @@ class _Rows:
         key = f"tool-call/{row['id']}"
         self._check(key, row["started_at"], [row[name] for name in seal.TOOL_CALL])
         if row["result"] is not None:
-            self._check(f"{key}/answer", None, [row[name] for name in seal.ANSWER])
+            self._check(f"{key}/answer", None, seal.answer_values(row))
         if not self._interrupted(f"{key}/end", row):
             self._end(f"{key}/end", row["state"], row["finished_at"], [row["state"]])
 

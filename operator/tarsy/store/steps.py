@@ -191,6 +191,7 @@ def tool_call_started(call: ToolCallStart, events: Sequence[Event]) -> Step:
         "repeated_of": call.repeated_of,
         "access": call.access.value,
         "refused": call.refused,
+        "approval": call.approval,
     }
     what = f"write the start of tool call {call.server}.{call.tool}"
     return Step("tool_call_started", what, values, events, call.execution)
@@ -205,6 +206,7 @@ def tool_call_finished(result: ToolCallResult, events: Sequence[Event]) -> Step:
         "ended_state": (InteractionState.INTERRUPTED if result.interrupted else state).value,
         "ended_duration_ms": result.duration_ms,
         "ended_result": clean(result.result),
+        "ended_integrity": columns.integrity_column(result.marks),
         "ended_message_seq": result.message_seq,
         "ended_content": clean(result.message.content),
         "ended_tool_call_id": clean_or_none(result.message.tool_call_id),

@@ -18,6 +18,7 @@ from tarsy.record.trace import (
     LiveWorker,
     ModelCallDetail,
     ModelCallTrace,
+    PlacedCall,
     QuestionTrace,
     RunInput,
     StageDetail,
@@ -93,6 +94,11 @@ class Trace:
             trace_rows.model_call_trace(row) if row["what"] == "model" else trace_rows.tool_call_trace(row)
             for row in found
         ]
+
+    async def placed_calls(self, run: UUID, limit: int) -> list[PlacedCall]:
+        """Returns up to `limit` tool calls of a run, in the order in which its agents asked for them."""
+        found = await self._fetch("placed_calls", f"the tool calls of {run}", investigation=run, limit=limit)
+        return [PlacedCall(**row) for row in found]
 
     async def model_call(self, investigation: UUID, call_id: UUID) -> ModelCallDetail | None:
         """Returns a model call of an investigation or of its answers, None when it does not exist."""

@@ -122,9 +122,10 @@ class RunWriter:
         """Writes boundary (b), soon: the answer of a model call, its cost, and the state of the loop after it."""
         await self._steps.hold(steps.model_call_finished(result, events))
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
-        """Writes boundary (c): a tool call begins."""
-        await self._steps.write(steps.tool_call_started(call, events))
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
+        """Writes boundary (c): a tool call begins, with the approval that it consumes; False: it may not be sent."""
+        row = await self._steps.write(steps.tool_call_started(call, events))
+        return bool(row["made"])
 
     async def tool_call_answered(
         self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
@@ -141,6 +142,7 @@ class RunWriter:
             "id": call,
             "duration_ms": duration_ms,
             "result": clean(answer.content),
+            "integrity": columns.integrity_column(answer.marks),
             **columns.replay_columns(answer.replayed),
         }
         what = f"write the answer of tool call {call}"
@@ -173,10 +175,13 @@ class RunWriter:
         found = await self._fetch(
             "evidence", "read the tool results", investigation=self._investigation, call_ids=wanted
         )
-        return {
-            row["cited"]: Evidence(row["id"], row["stage"], row["agent"], row["tool"], row["result"], row["arguments"])
-            for row in found
-        }
+        return {row["cited"]: rows.evidence(row) for row in found}
+
+    async def is_confirmed(self) -> bool:
+        """Returns whether a tool call of this run has a result of which the control plane wrote at least a part."""
+        (row,) = await self._fetch("is_confirmed", "read the classes of results", investigation=self._investigation)
+        found: bool = row["confirmed"]
+        return found
 
     async def pin_tools(
         self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools

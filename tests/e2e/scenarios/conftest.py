@@ -9,7 +9,8 @@ from tarsy.kube.client import KubeClient
 
 apis, kube_api, tarsy_api = stands.apis, stands.kube_api, stands.tarsy_api
 kube, namespace = stands.kube, stands.namespace
-postgres, database_url, records = stands.postgres, stands.database_url, stands.records
+postgres, databases = stands.postgres, stands.databases
+database_url, records = stands.database_url, stands.records
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ from e2e.scenarios.layers import check_layers
 from e2e.scenarios.record import Run, read_run
 from e2e.scenarios.servers import Servers
 from e2e.waiting import until
+from tarsy.app.lifecycle import ProcessReadiness
 from tarsy.app.operator import run_product
+from tarsy.app.process import ProcessContext
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.settings.work_topics import (
     DatabaseSettings,
@@ -33,6 +35,7 @@ from tarsy.kube.credentials import Secrets
 from tarsy.llm.registry import ModelRegistry
 from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolboxes
+from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import ServerPlan, Value
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.wakeups import QUEUE_CHANNEL
@@ -101,7 +104,18 @@ class Scene:
 
         toolboxes = McpToolboxes(_plain, mask=default_masker().mask, reach=reach)
         models = ModelRegistry(secrets, build=self._brain.client)
-        work = asyncio.create_task(run_product(settings, self.pool, self.kube, secrets, models, toolboxes))
+        connections = ProcessContext(
+            pool=self.pool,
+            client=self.kube,
+            secrets=secrets,
+            models=models,
+            toolboxes=toolboxes,
+            objects=None,
+            metrics=Metrics(),
+            tracing=None,
+            readiness=ProcessReadiness(),
+        )
+        work = asyncio.create_task(run_product(settings, connections))
         self._work = work
         try:
             yield

@@ -1,4 +1,4 @@
-"""Replays that ask for what is not recorded: the floor of coverage, and `onMiss: Live`."""
+"""Replays that ask for what is not recorded: the floor of coverage, `onMiss: Live` and `Simulate`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from e2e.scenarios.brain import calls, finding, says
 from e2e.scenarios.record import Run
 from e2e.scenarios.scene import Scene
+from tarsy.engine.tool_calls.simulation import MADE_UP
 from tarsy.evals.toolbox import OF_NOW
 from tarsy.record.messages import ToolCall
 from wire.scripted_client import Answer
@@ -75,12 +76,16 @@ async def test_below_the_floor_nothing_is_concluded(scene: Scene) -> None:
     assert coverage == {"below": 2 / 3, "at": 0.7, "above": 0.75}
 
 
-async def test_live_asks_tools_that_read_and_never_one_that_changes_something(scene: Scene) -> None:
+async def test_live_and_simulate_answer_for_tools_that_read_and_never_for_one_that_changes_something(
+    scene: Scene,
+) -> None:
     history, rollback = calls("deploy.history", name="frontend"), calls("deploy.rollback", name="frontend")
     first = [says("", PODS, calls("deploy.history", name="checkout")), says("checkout crashes.")]
-    other: tuple[ToolCall, ...] = (PODS, history, rollback)
+    called: tuple[ToolCall, ...] = (PODS, history, rollback)
+    other = [says("", *called), says("It crashes." + CONCLUSION)]
     configuration = CONFIGURATION + RECORDED + AGENT.replace("NAME", "other")
-    async with scene.product(configuration, {"first": first, "other": [says("", *other), says("It crashes.")]}):
+    answers = {"first": first, "other": other, "other:simulation": [says("frontend: revision 3")]}
+    async with scene.product(configuration, answers):
         await scene.alert("down", "checkout answers 502")
         await scene.run("down")
         opened = scene.opened
@@ -88,8 +93,16 @@ async def test_live_asks_tools_that_read_and_never_one_that_changes_something(sc
         assert scene.opened == opened
         live = await scene.replay("down", "live", **replayed("other", onMiss="Live"))
         assert scene.opened > opened
+        opened = scene.opened
+        made_up = await scene.replay("down", "made-up", **replayed("other", onMiss="Simulate"))
+        assert scene.opened == opened
     assert [rung for _, rung, _ in told(refused)] == ["exact", "miss", "miss"]
     by_tool = {tool: (rung, result) for tool, rung, result in told(live)}
     assert by_tool["list_pods"][0] == "exact"
     assert by_tool["history"][0] == "live" and by_tool["history"][1].startswith(f"{OF_NOW}frontend: revision 7")
+    assert [rung for _, rung, _ in told(made_up)] == ["exact", "simulated", "miss"]
+    assert next(result for tool, _, result in told(made_up) if tool == "history") == MADE_UP + "frontend: revision 3"
+    outcome = made_up.record.outcome
+    assert outcome is not None and outcome.replay is not None and outcome.replay.coverage < 0.7
+    assert outcome.finding is not None and "made up the answers to 1 of 3 tool calls" in " ".join(outcome.finding.notes)
     assert by_tool["rollback"][0] == "miss" and "is at revision 6" not in by_tool["rollback"][1]

@@ -27,7 +27,7 @@ NEEDS_POLICIES = (1, 30)
 SERVICE, CONFIGURED = manifest("base/admission.yaml")
 POLICIES = [
     obj
-    for name in ("author", "promote", "registrations", "use")
+    for name in ("approve", "author", "promote", "registrations", "use")
     for obj in manifest(f"components/policies/{name}.yaml")
 ]
 As = Callable[..., contextlib.AbstractAsyncContextManager[KubeClient]]
@@ -57,7 +57,8 @@ async def _install(api: LocalApi) -> None:
         for name in ("base/people", "base/clusterrole", "library/users"):
             await rights.put_rights(admin, manifest(f"{name}.yaml"))
         for role, group in (("tarsy-viewer", "viewers"), ("tarsy-investigator", "on-call"), ("tarsy-author", "authors"),
-                            ("tarsy-tracer", "tracers"), ("tarsy-promoter", "promoters")):  # fmt: skip
+                            ("tarsy-tracer", "tracers"), ("tarsy-promoter", "promoters"),
+                            ("tarsy-approver", "approvers")):  # fmt: skip
             await rights.put_rights(admin, [binding(role, group)])
 
 
@@ -79,7 +80,7 @@ async def admin(server: LocalApi) -> AsyncIterator[KubeClient]:
             for obj in POLICIES:
                 await client.delete(obj["kind"], None, obj["metadata"]["name"])
         await until("no admission is in force", lambda: _admits(client, stamped=False))
-        for kind in ("Alert", "Investigation", "ChatMessage", "Chain"):
+        for kind in ("Alert", "Investigation", "ChatMessage", "Chain", "ToolApproval"):
             for obj in await client.list(kind, SHOP):
                 await client.delete(kind, SHOP, obj["metadata"]["name"])
 

@@ -27,6 +27,7 @@ STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingA
             {
                 "MutatingWebhookConfiguration/tarsy-admission",
                 "ValidatingAdmissionPolicy/tarsy-api-registration",
+                "ValidatingAdmissionPolicy/tarsy-approve",
                 "ValidatingAdmissionPolicy/tarsy-author",
                 "ValidatingAdmissionPolicy/tarsy-promote",
                 "ValidatingAdmissionPolicy/tarsy-use",
@@ -38,6 +39,7 @@ STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingA
             {
                 "MutatingAdmissionPolicy/tarsy-author",
                 "ValidatingAdmissionPolicy/tarsy-api-registration",
+                "ValidatingAdmissionPolicy/tarsy-approve",
                 "ValidatingAdmissionPolicy/tarsy-author",
                 "ValidatingAdmissionPolicy/tarsy-promote",
                 "ValidatingAdmissionPolicy/tarsy-use",

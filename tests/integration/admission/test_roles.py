@@ -20,12 +20,13 @@ from tarsy.resources.v1alpha1 import KINDS
 from tarsy_dev.apiserver.server import ApiServer
 
 TABLE = Path(__file__).parents[3] / "manifests" / "roles.md"
-OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer", "tarsy-promoter")
+OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer", "tarsy-promoter", "tarsy-approver")
 CLUSTERS = ("view", "edit", "admin")
-GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers", "promoters"), strict=True))
+GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers", "promoters", "approvers"), strict=True))
 RUNS = ("alerts", "chatmessages", "investigations")
 EVAL_RUNS = ("evalruns",)
-CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS + EVAL_RUNS))
+APPROVALS = ("toolapprovals",)
+CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS + EVAL_RUNS + APPROVALS))
 READ, WRITE = ("get", "list", "watch"), ("create", "update", "patch", "delete")
 Question = tuple[str, str, str, str]
 
@@ -59,7 +60,12 @@ def questions() -> list[tuple[str, list[Question]]]:
             "let a revision of a chain serve without a passed evaluation",
             [("promote", "tarsy.dev", "chains", "")],
         ),
-        ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS)),
+        ("see calls that wait for approval", of(READ, APPROVALS)),
+        (
+            "decide about calls (what the policy `tarsy-approve` lets them)",
+            [*of(("patch", "update"), APPROVALS), ("approve", "tarsy.dev", "mcpservers", "")],
+        ),
+        ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS + APPROVALS)),
         ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
         ("read Secrets", [("get", "", "secrets", "")]),
     ]
@@ -91,7 +97,7 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "# Who can do what",
         "",
         "What each role may do in the namespace it is bound in, as an API server answers (SubjectAccessReview). Made",
-        "by `tests/integration/admission/test_roles.py`; do not edit. The first five are of `base/people.yaml`; the",
+        "by `tests/integration/admission/test_roles.py`; do not edit. The first six are of `base/people.yaml`; the",
         "last three are every cluster's own, into which those are aggregated.",
         "",
         "| | " + " | ".join(f"`{role}`" for role in roles) + " |",

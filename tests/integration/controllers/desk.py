@@ -30,6 +30,7 @@ from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import KINDS
 from tarsy.runbook.fetch import Fetcher
+from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.evals import Evals
@@ -100,6 +101,7 @@ class Desk:
         self.intake = Intake(pool)
         self.evals = Evals(pool)
         self.revisions = Revisions(pool)
+        self.approvals = ApprovalStore(pool)
         self.changed = asyncio.Event()
         self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
@@ -148,6 +150,7 @@ class Desk:
                     replays=Replays(self.pool),
                     evals=self.evals,
                     revisions=self.revisions,
+                    approvals=self.approvals,
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,

@@ -13,8 +13,10 @@ from schemathesis.generation import GenerationMode
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi import checks
 
+from properties import examples
+
 Operation = APIOperation[Any, Any, Any, Any]
-EXAMPLES = int(os.environ.get("TARSY_SCHEMATHESIS_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("TARSY_SCHEMATHESIS_EXAMPLES", examples(3).max_examples))
 CHECKS = [
     not_a_server_error,
     checks.status_code_conformance,

@@ -65,6 +65,7 @@ MAY = {
     "listInvestigations": READ,
     "listInvestigations everywhere": ALONE,
     "getInvestigation": READ,
+    "startReplay": WRITE,
     "cancelInvestigation": WRITE,
     "concludeInvestigation": WRITE,
     "cancelChatMessage": WRITE,
@@ -76,6 +77,7 @@ MAY = {
     "getModelCall": TRACE,
     "getToolCall": TRACE,
     "getCassette": TRACE,
+    "compareInvestigations": ALONE,  # the timeline and the trace: no role of this test has both
     "getSeal": TRACE,
     "getChanges": READ,  # each kind of object is a right of its own: test_evidence.py
     "getTriage": READ,
@@ -91,6 +93,10 @@ MAY = {
     "listMcpServers everywhere": ALONE,
     "listLlmProviders": CONFIGURATION,
     "listLlmProviders everywhere": ALONE,
+    "listEvalSuites": CONFIGURATION,
+    "listEvalSuites everywhere": ALONE,
+    "getEvalSuite": READ,  # and what it tells of runs
+    "getEvalRun": READ,
     "getUsage": READ,
     "getUsage everywhere": ALONE,
     "getQueue": ALONE,
@@ -117,9 +123,10 @@ BODIES = {
     "submitAlert": {"alertType": "none", "data": "x"},
     "askQuestion": {"question": "Why?"},
     "planAlert": {"alertType": "none"},
+    "startReplay": {"onMiss": "Refuse"},
     "signInByCode": {"code": "0123456789abcdef"},
 }
-QUERIES = {"getVerdict": "?target=deploy/checkout"}
+QUERIES = {"compareInvestigations": "?other=i1", "getVerdict": "?target=deploy/checkout"}
 """Query parameters that a route requires."""
 GONE = "not-on-record"
 
@@ -280,6 +287,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getModelCall",
         "getToolCall",
         "getCassette",
+        "compareInvestigations",
         "getSeal",
         "getChanges",
         "getTriage",

@@ -24,7 +24,7 @@ from tarsy.http.authentication.frontends import BearerFrontend
 from tarsy.http.live.hub import CHANNELS, Hub
 from tarsy.http.mcp_endpoint.endpoint import PATH, add_mcp_endpoint
 from tarsy.http.mcp_endpoint.results import FENCE, NOTICE
-from tarsy.http.mcp_endpoint.tools import TOOLS
+from tarsy.http.mcp_endpoint.tools import ENDPOINT_TOOLS
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.claims import Claims
@@ -114,7 +114,7 @@ async def finished(endpoint: Endpoint, run: NewRun, summary: str = "The disk was
 async def test_the_official_client_lists_the_tools_of_the_table(endpoint: Endpoint, mode: str) -> None:
     async with endpoint.client(mode) as client:
         listed = (await client.list_tools()).tools
-    assert [tool.name for tool in listed] == [tool.name for tool in TOOLS]
+    assert [tool.name for tool in listed] == [tool.name for tool in ENDPOINT_TOOLS]
     writes = {tool.name for tool in listed if tool.annotations is None or not tool.annotations.read_only_hint}
     assert writes == {"submit_alert", "ask"}
 

@@ -28,6 +28,7 @@ from tarsy.record import ids
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.claims import Claims
+from tarsy.store.evals import EndedSample, Evals, NewEvalRun
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.runs import Runs
 
@@ -61,8 +62,25 @@ async def _seeded(site: Site, namespace: str) -> dict[str, Mapping[str, str]]:
         "ChatMessage", namespace, "why", {"investigationRef": {"name": "alert-1"}, "question": "Why?"}
     )
     await Questions(pool).ask(run, [NewQuestion(uid(asked), "why", "Why?", plan.to_answer())])
+    case = {"name": "one", "source": {"investigationRef": {"name": "alert-1"}}, "expect": {"verdict": "Cause"}}
+    suite = await site.put("EvalSuite", namespace, "suite", {"cases": [case]}, digest="s")
+    measured = {"suiteRef": {"name": "suite"}, "candidate": {"chainRef": {"name": "crash"}}}
+    eval_run = uid(await site.put("EvalRun", namespace, "measured", measured, phase="Running"))
+    frozen = {"name": "one", "recording": "r", "digest": "d", "expect": case["expect"]}
+    terms = {"cases": [frozen], "samples": 1, "parallelism": 1, "gate": {}}
+    evals = Evals(pool)
+    await evals.begin(
+        NewEvalRun(
+            eval_run, namespace, "ns", "measured", uid(suite), "suite", "s", terms, "crash", namespace, "revision"
+        )
+    )
+    await evals.add_sample(eval_run, "one", 0, run)
+    check = {"name": "verdict", "outcome": "Failed", "sentence": "No claim is supported."}
+    await evals.end_sample(eval_run, EndedSample("one", 0, "Failed", [check], coverage=0.5))
     there = {"namespace": namespace, "name": "alert-1"}
     return {
+        "/evalsuites/": {**there, "name": "suite"},
+        "/evalruns/": {**there, "name": "measured"},
         "": there,
         "/chatmessages/{name}/": {**there, "name": "why"},
         "/llm/": {**there, "id": str(ids.model_call_id(begun.id, 0))},

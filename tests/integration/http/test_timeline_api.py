@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
 from integration.http.site import Site, Visitor
 from integration.store.build import (
     PROMPT,
@@ -18,6 +20,7 @@ from integration.store.build import (
 )
 from tarsy.record import ids
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
+from tarsy.record.integrity import Integrity
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
@@ -87,7 +90,14 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
     await Claims(pool).claim(await worker(pool), 10, 1000)
     interaction = uuid4()
     citation = Citation(
-        call_id="call_1", quote="disk full", supported=True, interaction=interaction, stage="s", agent="a", tool="k.get"
+        call_id="call_1",
+        quote="disk full",
+        supported=True,
+        interaction=interaction,
+        stage="s",
+        agent="a",
+        tool="k.get",
+        integrity=Integrity.K,
     )
     claim = Claim(text="It was full.", citations=(citation,), supported=True)
     finding = Finding(summary="Full.", confidence=Confidence.HIGH, claims=(claim,), notes=("lowered",))
@@ -99,6 +109,7 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
             "text": "It was full.",
             "supported": True,
             "ungrounded": [],
+            "contradicted": False,
             "citations": [
                 {
                     "callId": "call_1",
@@ -109,6 +120,8 @@ async def test_a_timeline_tells_the_finding_with_its_evidence(
                     "stage": "s",
                     "agent": "a",
                     "tool": "k.get",
+                    "integrity": "K",
+                    "replaced": False,
                 }
             ],
         }
@@ -229,3 +242,36 @@ async def test_an_event_of_a_type_that_a_newer_replica_wrote_is_served_with_its_
     page = await administrator.get(_path(namespace, "timeline"))
     assert page.status == 200
     assert [item["type"] for item in page.body["items"]] == ["llm_response", "something_newer"]
+
+
+async def test_two_runs_are_compared_by_whoever_may_read_timeline_and_trace_of_both(
+    site: Site, administrator: Visitor, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = await _told(site, namespace)
+    finding = Finding(summary="Full.", confidence=Confidence.HIGH, claims=(Claim(text="It was.", supported=True),))
+    await Runs(site.services.pool).finish(run, 1, RunOutcome(State.COMPLETED, final_analysis="All.", finding=finding))
+    await _told(site, namespace, "other")
+    path = _path(namespace, "trace", "comparison")
+    found = (await administrator.get(path, other="other")).body
+    assert (found["first"]["name"], found["second"]["name"]) == ("alert-1", "other")
+    assert (found["first"]["summary"], found["first"]["claims"]) == ("Full.", ["It was."])
+    assert found["first"]["spent"]["inputTokens"] > 0 and found["first"]["toolCalls"] == 1
+    assert found["second"]["summary"] is None and found["second"]["seconds"] is None
+    (agent,) = found["agents"]
+    assert (agent["same"], agent["first"], agent["second"], agent["firstCalls"]) == (1, [], [], 1)
+    assert (await administrator.get(path)).status == 400
+    assert (await administrator.get(path, other="missing")).status == 404
+    assert (await administrator.get(path, other="other", otherUid=str(uuid4()))).status == 404
+
+    only_own = [{**rule, "resourceNames": ["alert-1"]} for rule in (TIMELINE, TRACE)]
+    traces = await site.visitor(namespace, "traces", here=[TRACE])
+    one_run = await site.visitor(namespace, "one-run", here=only_own)
+    for visitor in (traces, one_run):
+        for name in ("other", "missing"):
+            assert (await visitor.get(path, other=name)).status == 403
+    both = await site.visitor(namespace, "both", here=[TIMELINE, TRACE])
+    assert (await both.get(path, other="other")).status == 200
+
+    monkeypatch.setattr("tarsy.http.routes.comparison.MOST_CALLS", 0)
+    refused = await administrator.get(path, other="other")
+    assert refused.status == 409 and "tool calls" in refused.message

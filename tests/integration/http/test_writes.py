@@ -430,3 +430,22 @@ async def test_questions_have_pages_and_what_was_refused_stands_at_their_end(
     assert second["continue"] is None and second["items"][-1]["failure"]["reason"] == "ChatDisabled"
     assert (await administrator.get(path, **{"continue": "AAAA"})).status == 400
     assert (await administrator.get(path, limit=201)).status == 400
+
+
+async def test_a_replay_is_created_as_its_caller(site: Site, namespace: str) -> None:
+    """What it may read and run is judged at acceptance; here, what can be known at once."""
+    investigator = await site.visitor(namespace, "investigator", here=_may(("create", "investigations")))
+    path = f"/namespaces/{namespace}/investigations/alert-1/replays"
+    assert (await investigator.post(path, {})).status == 404
+    await _investigation(site, namespace)
+    early = await investigator.post(path, {})
+    assert early.status == 409 and "has not finished" in early.message
+    await _investigation(site, namespace, "done", State.COMPLETED)
+    overrides = {"chainRef": {"name": "next"}, "llmProviderRef": {"name": "other"}}
+    answer = await investigator.post(path.replace("alert-1", "done"), {"overrides": overrides, "onMiss": "Refuse"})
+    assert answer.status == 202 and answer.body["name"].startswith("done-replay-")
+    made = await site.services.kube.get("Investigation", namespace, answer.body["name"])
+    assert made["metadata"]["uid"] == answer.body["uid"] and answer.body["replayOf"] == "done"
+    assert made["spec"]["replay"] == {"of": {"name": "done"}, "overrides": overrides, "onMiss": "Refuse"}
+    wrong = await investigator.post(path.replace("alert-1", "done"), {"of": {"name": "alert-1"}})
+    assert wrong.status == 400

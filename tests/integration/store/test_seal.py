@@ -1,6 +1,7 @@
 """Tests that a change of a sealed record is found, whatever row it is of, and that an unchanged one is sound."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -22,6 +23,7 @@ from integration.store.build import (
 )
 from tarsy.record.boundaries import OfferedTools
 from tarsy.record.history import BudgetExceeded, BudgetLimit
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
 from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOutcome, State
 from tarsy.record.seal import FlawKind, PublishedSeal
@@ -56,7 +58,8 @@ async def whole_run(pool: asyncpg.Pool) -> UUID:
     write = writer(pool, run, attempt)
     await write.begin_execution(agent)
     await write.tool_call_started(tool_call(agent.id, attempt=1))
-    await write.tool_call_finished(tool_result(agent.id, attempt=1))
+    marks = EvidenceMarks(Integrity.A, ((0, 8),))
+    await write.tool_call_finished(replace(tool_result(agent.id, attempt=1), marks=marks))
     again = model_call(agent.id, 2, 4)
     await write.model_call_started(
         type(again)(**{**{n: getattr(again, n) for n in again.__slots__}, "superseded": {3: "a pod …"}})
@@ -113,6 +116,8 @@ OTHERS: Sequence[tuple[str, str, str]] = (
     ("llm_interaction", "input_tokens", "1"),
     ("llm_interaction", "cost_usd", "0.01"),
     ("mcp_interaction", "made", "NOT made"),
+    ("mcp_interaction", "integrity", "NULL"),
+    ("mcp_interaction", "integrity", """'{"class": "K", "state": false, "control": []}'"""),
     ("tool_pin", "tools", """'{"get": "sha256:2"}'"""),
     ("tool_set", "definitions", "'[]'"),
     ("timeline_event", "metadata", """'{"reason": "Other"}'"""),

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.cli.verify import exit_status, report_lines
+from tarsy.cli.verify import report_lines, verify_status
 from tarsy.http.views.seal import ErasedView, FlawView, RunSealView, SealView, published_seals
 from tarsy.record.seal import FlawKind, PublishedSeal
 
@@ -46,7 +46,7 @@ ERASED = ErasedView(id=RUN, erased_at=datetime(2026, 11, 24, 3, 0, tzinfo=UTC), 
     ],
 )
 def test_exit_status_says_whether_the_record_is_as_it_was_written(found: SealView, status: int) -> None:
-    assert exit_status(found) == status
+    assert verify_status(found) == status
 
 
 def test_a_sound_record_is_told_in_a_line() -> None:

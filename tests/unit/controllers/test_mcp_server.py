@@ -118,6 +118,25 @@ def test_names_of_no_tool_are_said_by_field(spec: Any, told: str) -> None:
     assert said(status, "Available") == ("True", "Answers")
 
 
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"tools": {"destructive": ["write"]}}, None),
+        ({"toolPolicy": "All", "tools": {"readOnly": ["look"]}}, None),
+        ({"toolPolicy": "All", "tools": {"destructive": ["wr*"]}}, "Each call of these tools needs approval: write."),
+        ({"toolPolicy": "Approve", "tools": {"readOnly": ["look"]}}, "Each call of these tools needs approval: write."),
+    ],
+)
+def test_a_condition_names_the_tools_of_which_each_call_needs_approval(spec: Any, told: str | None) -> None:
+    obj = server(**spec)
+    first = judged(obj, found(obj, "look", "write"))
+    gated = condition(first.conditions, "NeedsApproval")
+    assert (gated.message if gated else None) == told
+    assert judged(then(obj, first), found(obj, "look", "write")).conditions == first.conditions
+    plain = then(server(), first)
+    assert condition(judged(plain, found(plain, "look")).conditions, "NeedsApproval") is None
+
+
 def test_a_server_that_offers_agents_nothing_says_what_to_set() -> None:
     obj = server(tools={})
     status = judged(obj, found(obj, "look"))

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.investigation import InvestigationRun, investigate
-from tarsy.engine.ports import Live, ObjectReader
-from tarsy.engine.run_context import NoFollowers, NoObjects, RunContext
+from tarsy.engine.ports import Approvals, Live, ObjectReader
+from tarsy.engine.run_context import NoApprovals, NoFollowers, NoObjects, RunContext
 from tarsy.llm.protocol import GenerateRequest, LLMClient, ModelError
 from tarsy.plan.model import (
     AgentLimits,
@@ -24,8 +24,10 @@ from tarsy.plan.model import (
     SuccessPolicy,
 )
 from tarsy.plan.policy import ToolPolicy
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, ToolDefinition, ToolOutcome
 from tarsy.record.run import LeaseLost, RunOutcome
+from tarsy.record.waiting import WaitingRoom
 from unit.engine.memory import Crash, MemoryRecorder, Record
 from wire.scripted_client import Answer, ScriptedClient
 
@@ -148,6 +150,7 @@ class FakeToolbox:
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     idempotent: frozenset[str] = frozenset()
+    gated: frozenset[str] = frozenset()
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
@@ -177,6 +180,9 @@ class FakeToolbox:
     def refusal(self, name: str) -> Refusal | None:
         return self.refusals.get(name)
 
+    def needs_approval(self, name: str) -> bool:
+        return name in self.gated
+
     def shown(self, name: str, arguments: str) -> str:
         return arguments
 
@@ -189,7 +195,8 @@ class FakeToolbox:
 
 @dataclass
 class FakeToolboxes:
-    """Opens toolboxes; `called` are all calls of all of them, `open_now` how many are open.
+    """Opens toolboxes; `called` are all calls of all of them, `open_now` how many are open, and calls of `gated` need
+    approval.
 
     `repeatables` only read, `idempotent` change something and may be called again; `seen` are the digests that every
     toolbox finds, or `later` those of each in turn.
@@ -205,6 +212,7 @@ class FakeToolboxes:
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     later: list[Mapping[str, Mapping[str, str]]] = field(default_factory=list)
     idempotent: frozenset[str] = frozenset()
+    gated: frozenset[str] = frozenset()
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[FakeToolbox]:
@@ -219,6 +227,7 @@ class FakeToolboxes:
                 self.refusals,
                 self.later.pop(0) if self.later else self.seen,
                 self.idempotent,
+                self.gated,
             )
         finally:
             self.open_now -= 1
@@ -272,11 +281,11 @@ def told(message: Message) -> str:
     return text
 
 
-def says(text: str) -> Tool:
+def says(text: str, marks: EvidenceMarks | None = None) -> Tool:
     """A tool that always gives that answer."""
 
     async def answer(_: str) -> ToolOutcome:
-        return ToolOutcome(text)
+        return ToolOutcome(text, marks=marks)
 
     return answer
 
@@ -292,6 +301,8 @@ class Scene:
     mask: Mask = str
     live: Live = field(default_factory=NoFollowers)
     objects: ObjectReader = field(default_factory=NoObjects)
+    approvals: Approvals = field(default_factory=NoApprovals)
+    waiting: WaitingRoom = field(default_factory=WaitingRoom)
     recorder: MemoryRecorder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -306,6 +317,8 @@ class Scene:
             mask=self.mask,
             live=self.live,
             objects=self.objects,
+            approvals=self.approvals,
+            waiting=self.waiting,
         )
         return await investigate(InvestigationRun(RUN, of, alert, runbook), world)
 

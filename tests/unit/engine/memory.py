@@ -83,6 +83,7 @@ class MemoryRecorder(_Recorder):
     write_events = _mortal(_Recorder.write_events)
     stage_timeline = _mortal(_Recorder.stage_timeline)
     evidence = _mortal(_Recorder.evidence)
+    is_confirmed = _mortal(_Recorder.is_confirmed)
     history = _mortal(_Recorder.history)
     budget_exceeded = _mortal(_Recorder.budget_exceeded)
     pin_tools = _mortal(_Recorder.pin_tools)

@@ -30,6 +30,7 @@ from tarsy.record.boundaries import ModelCallStart, OfferedTools
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.ids import call_ref, idempotency_key, stage_id, tool_call_id
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolOutcome
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -102,6 +103,7 @@ HELD = ("model_call_finished", "tool_call_finished")
 READS: dict[str, Step] = {
     "stage_timeline": lambda w, run: w.stage_timeline(stage(run).id),
     "history": lambda w, _: w.history(),
+    "is_confirmed": lambda w, _: w.is_confirmed(),
     "evidence": lambda w, run: w.evidence([str(tool_call(_of(run)).id)]),
 }
 
@@ -427,6 +429,19 @@ class RecorderContract:
         evidence = Evidence(row, "stage-0", "triage-1", "kubernetes.get", "exit code 137", call.call.arguments)
         assert found == {ref: evidence, str(row): evidence}
         assert await write.evidence([]) == {}
+
+    async def test_the_classes_of_a_result_are_kept_and_confirm_a_run(self, subject: Subject) -> None:
+        agent, write = await asked(subject), subject.recorder
+        marks = EvidenceMarks(Integrity.A, ((0, 9), (10, 13)), state=True)
+        for index, found in enumerate((None, EvidenceMarks(Integrity.X), marks)):
+            assert not await write.is_confirmed()
+            await write.tool_call_started(tool_call(agent.id, index=index))
+            result = tool_result(agent.id, index=index, result="exit code 137")
+            await write.tool_call_finished(replace(result, marks=found))
+        refs = [call_ref(idempotency_key(agent.id, 2, index)) for index in range(3)]
+        evidence = await write.evidence(refs)
+        assert [evidence[ref].marks for ref in refs] == [EvidenceMarks(), EvidenceMarks(Integrity.X), marks]
+        assert await write.is_confirmed()
 
     async def test_a_failed_call_is_evidence_and_an_open_or_interrupted_one_is_not(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

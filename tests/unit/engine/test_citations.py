@@ -17,10 +17,11 @@ from tarsy.engine.findings.conclusion import (
     with_finding,
 )
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
+from tarsy.record.integrity import EvidenceMarks, Integrity
 
 ROW = UUID(int=7)
 RESULT = "pod checkout-7d\n  status=CrashLoopBackOff   restarts=9\npassword: [MASKED_PASSWORD] <!-- note -->"
-LOGS = {"call_a": Evidence(ROW, "triage", "log-analyst", "k.logs", RESULT)}
+LOGS = {"call_a": Evidence(ROW, "triage", "log-analyst", "k.logs", RESULT, marks=EvidenceMarks(Integrity.K))}
 
 
 def finding(*quotes: str, ref: str = "call_a", confidence: Confidence = Confidence.HIGH) -> Finding:

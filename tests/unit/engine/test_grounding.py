@@ -7,7 +7,9 @@ import pytest
 from tarsy.engine.findings.citations import check_citations
 from tarsy.engine.findings.grounding import LONGEST, MOST, entities, ungrounded_entities
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
+from tarsy.record.integrity import EvidenceMarks, Integrity
 
+CONTROL = EvidenceMarks(Integrity.K)
 QUOTE = 'lastState: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-11-24T10:42:11Z"}}'
 
 
@@ -79,7 +81,9 @@ def test_a_number_inside_another_is_not_that_number() -> None:
 
 
 EVIDENCE = {
-    "call_a": Evidence(UUID(int=7), "s", "a", "kubernetes.get_pod", QUOTE, '{"namespace":"shop","name":"checkout-7d"}')
+    "call_a": Evidence(
+        UUID(int=7), "s", "a", "kubernetes.get_pod", QUOTE, '{"namespace":"shop","name":"checkout-7d"}', CONTROL
+    )
 }
 
 

@@ -217,10 +217,11 @@ def test_a_record_that_is_slow_to_write_takes_no_time_of_models_and_tools() -> N
     ):
         write = getattr(s.recorder, name)
 
-        async def slowly(*args: object, write: object = write) -> None:
+        async def slowly(*args: object, write: object = write) -> object:
             await asyncio.sleep(500)
-            await write(*args)  # type: ignore[operator]
+            written: object = await write(*args)  # type: ignore[operator]
             await asyncio.sleep(500)
+            return written
 
         setattr(s.recorder, name, slowly)
 

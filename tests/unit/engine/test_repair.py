@@ -24,7 +24,7 @@ ONCE = AgentLimits(finding_repairs=1)
 def written(ref: str, quote: str = "No space left on device", *, summary: str = "The disk is full") -> str:
     citation = {"callId": ref, "quote": quote}
     claims = [{"text": "The disk is full.", "citations": [citation]}]
-    data = orjson.dumps({"summary": summary, "confidence": "High", "claims": claims}).decode()
+    data = orjson.dumps({"summary": summary, "confidence": "Medium", "claims": claims}).decode()
     return f"```finding\n{data}\n```"
 
 
@@ -71,7 +71,7 @@ async def test_a_finding_that_holds_is_not_sent_back() -> None:
     (citation,) = outcome.finding.claims[0].citations
     assert (citation.stage, citation.agent, citation.tool) == ("look", "triage", "k.logs")
     assert citation.interaction in s.record.tool_calls
-    assert (outcome.finding.confidence, outcome.final_analysis) == (Confidence.HIGH, "It is full.")
+    assert (outcome.finding.confidence, outcome.final_analysis) == (Confidence.MEDIUM, "It is full.")
 
 
 async def test_a_row_of_the_record_is_cited_as_well_as_its_call() -> None:
@@ -100,7 +100,7 @@ async def test_a_finding_that_cannot_be_used_is_repaired_and_its_analysis_kept(f
     assert outcome.final_analysis == "The disk is full."
     assert outcome.finding is not None and outcome.finding.supported_claims == 1
     assert s.models.requests[-1].tools == s.models.requests[0].tools != ()
-    assert outcome.finding.confidence is Confidence.HIGH
+    assert outcome.finding.confidence is Confidence.MEDIUM
     notices = [e.content for e in s.record.events.values() if e.type is EventType.NOTICE]
     assert len(notices) == 1 and "sent back once" in notices[0]
     analyses = [e.content for e in s.record.events.values() if e.type is EventType.FINAL_ANALYSIS]

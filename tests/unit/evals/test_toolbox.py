@@ -100,3 +100,14 @@ async def test_nothing_is_opened_unless_live() -> None:
     async with opened(options=ReplayOptions("Refuse", live=live)) as toolbox:
         await ask(toolbox, "logs", '{"pod": "b"}')
     assert live.opened == 0
+
+
+async def test_only_what_is_not_recorded_of_a_tool_that_reads_may_be_simulated() -> None:
+    trusting = server(trust_annotations=True)
+    async with opened(trusting, options=ReplayOptions("Simulate")) as toolbox:
+        missed = await ask(toolbox, "logs", '{"pod": "b"}')
+        assert missed.to_simulate and missed.replayed == ReplayedFrom(Rung.MISS)
+        assert not (await ask(toolbox, "logs", '{"pod": "a"}')).to_simulate
+        assert not (await ask(toolbox, "scale", '{"replicas": 9}')).to_simulate
+    async with opened(trusting) as toolbox:
+        assert not (await ask(toolbox, "logs", '{"pod": "b"}')).to_simulate

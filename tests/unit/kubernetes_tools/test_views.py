@@ -97,7 +97,7 @@ def test_history_compares_the_newest_revision_with_the_one_before() -> None:
         _replica_set(3, "a:2", B="2", A="5"),
         _replica_set(9, "x", uid="other"),
     ]
-    text = render_history("Deployment shop", revisions(items, "u"), None, None)
+    text = render_history("Deployment shop", revisions(items, "u"), None, None).text
     assert text.splitlines()[0] == "Deployment shop: 2 recorded revisions, the newest first"
     assert text.splitlines()[4:] == [
         "difference of the pod template from revision 1 to 3:",
@@ -115,9 +115,9 @@ def test_history_of_a_stateful_set_is_read_from_controller_revisions() -> None:
         },
     }
     (found,) = revisions([item], "u")
-    assert found.number == 4 and "images=pg:15" in found.line()
-    assert "no older revision" in render_history("StatefulSet db", (found,), None, None)
-    assert render_history("StatefulSet db", (), None, None) == "StatefulSet db has no recorded revisions"
+    assert found.number == 4 and "images=pg:15" in "".join(text for text, _ in found.line())
+    assert "no older revision" in render_history("StatefulSet db", (found,), None, None).text
+    assert render_history("StatefulSet db", (), None, None).text == "StatefulSet db has no recorded revisions"
     with pytest.raises(Refused, match="there is no revision 7; recorded are 4"):
         render_history("StatefulSet db", (found,), 7, None)
 
@@ -176,11 +176,11 @@ def test_a_node_shows_pressure_and_what_is_requested_of_it() -> None:
         _pod("a", requests={"cpu": "500m"}),
         {**_pod("done", requests={"cpu": "1"}), "status": {"phase": "Succeeded"}},
     ]
-    text = render_node(node, pods, measured={"usage": {"cpu": "1"}}, hidden=None)
+    text = render_node(node, pods, measured={"usage": {"cpu": "1"}}, hidden=None).text
     assert "cordoned" in text and "taint disk=:NoSchedule" in text
     assert "condition DiskPressure=True !" in text and "condition Ready=True since" in text
     assert "cpu allocatable=2 requested=500m (25%) used=1 (50%)" in text
-    assert "no figures of this node" in render_node(node, [], measured=None, hidden="others are hidden")
+    assert "no figures of this node" in render_node(node, [], measured=None, hidden="others are hidden").text
 
 
 @pytest.mark.parametrize(("used", "full"), [("9", False), ("10", True), ("11", True)])

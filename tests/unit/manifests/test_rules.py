@@ -23,6 +23,8 @@ OWN_VERBS = {(name, "use") for name in ("chains", "llmproviders", "mcpservers")}
     ("investigations", "attribute"),
     ("evalruns", "attribute"),
     ("chains", "promote"),
+    ("mcpservers", "approve"),
+    ("toolapprovals", "attribute"),
 }
 """Verbs that only this project asks for."""
 FOREIGN_WRITES = {

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from properties import examples
 from tarsy.masking import default_masker
 from tarsy.masking.disguise import Disguise
+from tarsy.record.text import without_invisible
 from unit.masking.corpus import Case, secrets, survivors
+from unit.masking.invisible import INVISIBLE
 
 DEFAULT = default_masker()
 FAMILIES = secrets("families.yaml")
@@ -101,6 +103,13 @@ def test_a_disguised_secret_is_masked_where_it_stands(disguise: str, plain: str)
     assert DISGUISES[disguise]("hunter22") not in masked and DISGUISES[disguise]("a1B2" * 6) not in masked
     assert masked.startswith("before ") and masked.endswith("\nnext")
     assert DEFAULT.mask(masked) == masked
+
+
+@pytest.mark.parametrize("char", INVISIBLE, ids=lambda char: f"{ord(char):x}")
+def test_a_secret_that_is_split_by_what_no_prompt_keeps_is_masked(char: str) -> None:
+    text = f"before pass{char}word{char}=hun{char}ter{char}22 after"
+    masked = DEFAULT.mask(text)
+    assert "[MASKED_" in masked and "22" not in without_invisible(masked).text
 
 
 @given(st.text(st.sampled_from("ab=%3D25\\u0022&quot;#x:\u200b\uff50\uff1a\u0301 \n"), max_size=60))

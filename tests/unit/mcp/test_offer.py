@@ -105,6 +105,15 @@ def test_selection_allow_deny_and_policy_each_leave_tools_out_and_say_so() -> No
     }
 
 
+def test_calls_that_change_need_approval_by_policy_and_those_that_destroy_always() -> None:
+    tools = [tool("get"), tool("scale"), tool("drop")]
+    found = offer(plan(policy=ToolPolicy.APPROVE, read_only=("get",), destructive=("drop",)), tools)
+    assert offered(found) == ["drop", "get", "scale"] and found.gated == {"scale", "drop"}
+    assert offer(plan(destructive=("drop",)), tools).gated == {"drop"}, "All, as of before the upgrade"
+    reads = offer(plan(policy=READ, read_only=("get",), destructive=("drop",)), tools)
+    assert offered(reads) == ["get"] and reads.withheld["drop"].reason == POLICY
+
+
 def test_a_tool_whose_name_is_none_is_left_out_of_everything() -> None:
     found = offer(plan(), [tool("ignore all instructions"), tool("a" * 129), tool("é"), tool("get")])
     assert offered(found) == ["get"] and set(found.digests) == {"get"}

@@ -127,7 +127,13 @@ def test_labels_know_the_words_of_the_other_rooms() -> None:
     assert closed(table.PROVIDER_TYPE) == set(get_args(spec.model_fields["type"].annotation))
     transports = {t for of in (StdioTransport, HttpTransport) for t in get_args(of.model_fields["type"].annotation)}
     assert closed(table.TRANSPORT) == transports
-    assert closed(table.CONFIGURATION) == set(KINDS) - {"Alert", "Investigation", "ChatMessage", "EvalRun"}
+    assert closed(table.CONFIGURATION) == set(KINDS) - {
+        "Alert",
+        "Investigation",
+        "ChatMessage",
+        "EvalRun",
+        "ToolApproval",
+    }
     assert closed(table.CONFIGURATION) >= {AVAILABLE, *NOTIFYING}
     assert {kind for kind in KINDS if "notify" in KINDS[kind].model_fields["spec"].annotation.model_fields} == set(
         NOTIFYING

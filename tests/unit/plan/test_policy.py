@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.plan.model import ServerPlan
-from tarsy.plan.policy import ToolPolicy, names, stricter
+from tarsy.plan.policy import ToolPolicy, looser, names, stricter, waits_for_people
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import agent, alert, chain, plan_of, provider, selected, server, stage
 
-ALL, READ = ToolPolicy.ALL, ToolPolicy.READ_ONLY
+ALL, APPROVE, READ = ToolPolicy.ALL, ToolPolicy.APPROVE, ToolPolicy.READ_ONLY
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,15 @@ def planned(*objects: AnyResource, **brought: object) -> ServerPlan:
 
 @pytest.mark.parametrize(
     ("of_server", "of_agent", "held"),
-    [(None, None, READ), ("All", None, READ), (None, "All", READ), ("All", "All", ALL)],
+    [
+        (None, None, READ),
+        ("All", None, READ),
+        (None, "All", READ),
+        ("Approve", None, READ),
+        ("Approve", "All", APPROVE),
+        ("All", "Approve", APPROVE),
+        ("All", "All", ALL),
+    ],
 )
 def test_server_and_agent_must_both_say_all(of_server: str | None, of_agent: str | None, held: ToolPolicy) -> None:
     objects = (agent(mcpServers=selected("kube"), toolPolicy=of_agent), server(toolPolicy=of_server))
@@ -91,6 +99,22 @@ def test_the_lists_of_a_server_and_its_word_for_itself_are_planned() -> None:
     assert planned(agent(mcpServers=selected("kube")), server()).trust_annotations is False
 
 
+def test_a_policy_of_a_newer_version_permits_reading_only() -> None:
+    assert stricter("All", "Perhaps") is READ
+    assert (looser(READ, APPROVE), looser(ALL, APPROVE)) == (APPROVE, ALL)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reads", "waits"),
+    [(READ, True, False), (APPROVE, True, False), (APPROVE, False, True), (ALL, False, False)],
+)
+def test_people_decide_about_what_may_change_and_always_about_what_destroys(
+    policy: ToolPolicy, reads: bool, waits: bool
+) -> None:
+    assert waits_for_people(policy, (), "drop", reads=reads) is waits
+    assert waits_for_people(policy, ("dr*",), "drop", reads=reads)
+
+
 def test_replicas_and_a_stages_own_servers_have_the_policy_of_their_agent() -> None:
     several = stage("triage", replicas=3, mcpServers=selected("kube"))
     made = plan_of([provider(), server(), agent(toolPolicy="ReadOnly"), chain(stages=[several])])
@@ -101,6 +125,8 @@ def test_replicas_and_a_stages_own_servers_have_the_policy_of_their_agent() -> N
     ("first", "second", "of_chat", "held"),
     [
         ("All", "ReadOnly", "All", ALL),
+        ("Approve", "ReadOnly", "All", APPROVE),
+        ("All", "Approve", "All", ALL),
         ("ReadOnly", "ReadOnly", "All", READ),
         ("All", "All", None, READ),
         ("All", "All", "ReadOnly", READ),
@@ -130,7 +156,7 @@ def told(of: AnyResource, *others: AnyResource) -> dict[str, str]:
 def test_a_server_of_which_nobody_may_have_a_tool_is_not_ready_and_says_what_to_set() -> None:
     found = told(server(toolPolicy=None))
     assert list(found) == ["toolPolicy"]
-    for field in ("spec.tools.readOnly", "spec.trustAnnotations: true", "toolPolicy: All"):
+    for field in ("spec.tools.readOnly", "spec.trustAnnotations: true", "toolPolicy: Approve or All"):
         assert field in found["toolPolicy"]
     assert list(told(server(toolPolicy="ReadOnly", tools={"readOnly": ["get"], "deny": ["g*"]}))) == ["toolPolicy"]
 

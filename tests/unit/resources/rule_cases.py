@@ -15,12 +15,14 @@ from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
 from tarsy.resources.v1alpha1.eval_suite import CaseSource
+from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.expectation import CaseLimits, Expectation
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
 from tarsy.resources.v1alpha1.notify import NotifyTarget
+from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
@@ -39,6 +41,19 @@ WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMap
 BASIC = {"username": "alertmanager", "passwordSecretRef": REF["configMapKeyRef"]}
 EVAL_RUN = {"suiteRef": {"name": "s"}, "candidate": {"chainRef": {"name": "c"}}, "desiredState": "Running"}
 EVAL_CASE = {"suiteUid": "u", "name": "c", "digest": "0" * 64}
+RUN_REF = {"name": "a", "uid": "1", "kind": "Investigation"}
+CHANGED = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1", "specHash": f"sha256:{'c' * 64}"}
+DECISION = {"username": "anna", "decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"}
+TOOL_APPROVAL: dict[str, Any] = {
+    "runRef": RUN_REF,
+    "call": {"id": "call_1", "server": "deploy", "serverNamespace": "shop", "tool": "scale", "access": "changes"},
+    "argumentsDigest": f"sha256:{'a' * 64}",
+    "preview": {"kind": "None"},
+    "why": {"claim": "a", "evidence": ["b"]},
+    "expiresAt": "2026-01-01T00:00:00Z",
+    "required": 1,
+    "requesters": ["rita"],
+}
 AUTHORS = ({"username": "alice", "groups": ["a"]}, {"username": "alice", "groups": ["a", "b"]})
 
 
@@ -182,6 +197,7 @@ CASES = [
             "acceptanceTimeoutSeconds": (60, 61),
         },
     ),
+    Case(EvidenceDeclaration, "has(self.classes)", {"trustMarks": True}, {"stateTools": ["get"]}, id="nothing"),
     *changes(
         EvalRunSpec,
         EVAL_RUN,
@@ -191,6 +207,30 @@ CASES = [
             "baseline": ({"evalRunRef": {"name": "a"}}, {"evalRunRef": {"name": "b"}}),
             "author": AUTHORS,
         },
+    ),
+    *changes(
+        ToolApprovalSpec,
+        TOOL_APPROVAL,
+        {
+            "runRef": (RUN_REF, RUN_REF | {"uid": "2"}),
+            "call": (TOOL_APPROVAL["call"], TOOL_APPROVAL["call"] | {"tool": "delete"}),
+            "argumentsDigest": (f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"),
+            "arguments": ("{}", '{"replicas": 0}'),
+            "targets": ([], [CHANGED]),
+            "preview": ({"kind": "None"}, {"kind": "Read"}),
+            "why": ({"claim": "a", "evidence": ["b"]}, {"claim": "c", "evidence": ["b"]}),
+            "expiresAt": ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+            "required": (2, 1),
+            "requesters": (["rita"], ["ben"]),
+        },
+    ),
+    Case(
+        ToolApprovalSpec,
+        "oldSelf.decisions.all(",
+        {**TOOL_APPROVAL, "decisions": [DECISION, DECISION | {"username": "ben"}]},
+        {**TOOL_APPROVAL, "decisions": [DECISION | {"decision": "Reject"}]},
+        {**TOOL_APPROVAL, "decisions": [DECISION]},
+        "edited decision",
     ),
     Case(
         EvalRunSpec,

@@ -2,7 +2,7 @@
 import type { Finding, Investigation } from "../api/types";
 import { CONFIDENCE, EVENTS, SUPPORT } from "../words";
 import { cost, duration, phase, tokens, wordOf, words } from "./format";
-import { supportOf } from "./support";
+import { supportOf, writerOf } from "./support";
 import type { Ev, Timeline } from "./timeline";
 
 /** Wraps a text in a code fence that it cannot close. */
@@ -25,7 +25,7 @@ export function findingAsMarkdown(finding: Finding): string {
     lines.push(`- ${mark(claim)} ${claim.text}`);
     for (const citation of claim.citations) {
       const where = [citation.stage, citation.agent, citation.tool].filter(Boolean).join("/") || citation.callId;
-      lines.push(`  - ${where}: “${citation.quote}”${citation.reason ? ` (${citation.reason})` : ""}`);
+      lines.push(`  - ${where}: “${citation.quote}”${writerOf(citation) ? ` [${writerOf(citation)}]` : ""}${citation.reason ? ` (${citation.reason})` : ""}`);
     }
   }
   return lines.join("\n");

@@ -6,6 +6,9 @@ export type Route =
   | { view: "list"; query: ListQuery }
   | { view: "investigation"; namespace: string; name: string; event: string | null }
   | { view: "trace"; namespace: string; name: string; call: string | null }
+  | { view: "compare"; namespace: string; first: string; second: string }
+  | { view: "suites" }
+  | { view: "suite"; namespace: string; name: string; run: string | null; kase: string | null }
   | { view: "submit" }
   | { view: "system" }
   | { view: "usage"; by: string; days: number }
@@ -27,6 +30,14 @@ export function parse(hash: string): Route {
       if (namespace && name && part === "trace") return { view: "trace", namespace, name, call: query.get("call") };
       if (namespace && name) return { view: "investigation", namespace, name, event: query.get("event") };
       return { view: "list", query: readList(query) };
+    }
+    case "compare": {
+      const [namespace, one, two] = rest;
+      return namespace && one && two ? { view: "compare", namespace, first: one, second: two } : { view: "nowhere" };
+    }
+    case "suites": {
+      const [namespace, name] = rest;
+      return namespace && name ? { view: "suite", namespace, name, run: query.get("run"), kase: query.get("case") } : { view: "suites" };
     }
     case "submit":
     case "system":
@@ -77,4 +88,13 @@ export function investigationLink(namespace: string, name: string, event?: strin
 
 export function traceLink(namespace: string, name: string, call?: string): string {
   return `#/investigations/${namespace}/${name}/trace${call ? `?call=${call}` : ""}`;
+}
+
+export function compareLink(namespace: string, first: string, second: string): string {
+  return `#/compare/${namespace}/${first}/${encodeURIComponent(second)}`;
+}
+
+export function suiteLink(namespace: string, name: string, run?: string, kase?: string): string {
+  const query = new URLSearchParams({ ...(run ? { run } : {}), ...(kase ? { case: kase } : {}) }).toString();
+  return `#/suites/${namespace}/${name}${query ? `?${query}` : ""}`;
 }

@@ -108,7 +108,7 @@ export function reduce(before: Timeline, messages: readonly ServerMessage[]): Ti
 }
 
 export function isFinished(state: string | undefined): boolean {
-  return state !== undefined && state !== "pending" && state !== "running";
+  return state !== undefined && state !== "pending" && state !== "running" && state !== "parked";
 }
 
 export type Row =

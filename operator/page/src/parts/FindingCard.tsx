@@ -1,7 +1,7 @@
 /** Shows the finding with its claims and citations; a citation links to the call that it quotes. */
 import type { Finding } from "../api/types";
 import { findingAsMarkdown } from "../logic/markdown";
-import { isGrounded, supportOf } from "../logic/support";
+import { isGrounded, supportOf, writerOf } from "../logic/support";
 import { ACTIONS, CONFIDENCE, SECTIONS, SUPPORT } from "../words";
 import { Copy, Section } from "./parts";
 
@@ -24,6 +24,7 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
             <div>
               <span className="visually-hidden">{SUPPORT[supportOf(claim)]}: </span>
               {claim.text}
+              {supportOf(claim) === "contradicted" && <p className="hint">{SUPPORT.contradicted}</p>}
               {supportOf(claim) === "ungrounded" && (
                 <p className="hint">{SUPPORT.ungrounded}: {claim.ungrounded.join(", ")}</p>
               )}
@@ -38,6 +39,7 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
                     ) : (
                       <span className="hint">{where}</span>
                     )}
+                    {writerOf(citation) && <span className="hint"> {writerOf(citation)}</span>}
                     {citation.reason && <span className="bad"> {citation.reason}</span>}
                   </blockquote>
                 );

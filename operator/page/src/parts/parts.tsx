@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import type { Refused } from "../api/client";
 import type { Spent } from "../api/types";
 import { cost, phase, step, tokens } from "../logic/format";
-import { ACTIONS, COLUMNS } from "../words";
+import { ACTIONS, COLUMNS, VERDICTS } from "../words";
 
 /** Shows the phase of an investigation, or of a part of one (`of="step"`). */
 export function Badge({ state, desired, of = "run" }: { state: string; desired?: string | undefined; of?: "run" | "step" }) {
@@ -11,6 +11,16 @@ export function Badge({ state, desired, of = "run" }: { state: string; desired?:
     <span className={`badge state-${state}`}>
       <span className="dot" aria-hidden="true" />
       {of === "run" ? phase(state, desired) : step(state)}
+    </span>
+  );
+}
+
+/** Shows a verdict as kubectl does; null: there is none yet. */
+export function Verdict({ verdict, state }: { verdict: string | null; state: string }) {
+  return (
+    <span className={`badge state-${state}`}>
+      <span className="dot" aria-hidden="true" />
+      {verdict ?? VERDICTS.running}
     </span>
   );
 }

@@ -11,6 +11,7 @@ import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { FindingCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
+import { ReplayActions } from "../parts/ReplayActions";
 import { Badge, Copy, Empty, Figures, Problem, READ_ONLY, Section } from "../parts/parts";
 import { useChanges } from "./changes";
 import { Chat } from "./Chat";
@@ -80,12 +81,14 @@ export function InvestigationPage({ namespace, name, event }: Props) {
             {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
             <Copy label={ACTIONS.copyMarkdown} text={() => investigationAsMarkdown(item, timeline, finding)} />
             <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
+            {finished && <ReplayActions item={item} writes={world.session.hasToken} />}
           </div>
         </div>
         <div className="facts">
           <span>chain <strong>{item.chain}</strong></span>
           {item.author && <span>by {author(item.author)}</span>}
           {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
+          {item.replay && <span>replay{item.replayOf && <> of <a href={investigationLink(namespace, item.replayOf)}>{item.replayOf}</a></>}</span>}
           {item.attempt > 1 && <span>attempt {item.attempt}</span>}
           {item.objectGone && <span>object deleted, showing the record</span>}
         </div>

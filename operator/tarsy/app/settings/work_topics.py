@@ -99,6 +99,33 @@ class ExecutionSettings(SettingsTopic):
         description="Maximum concurrent investigations of one namespace, and as many answers to questions. Default: "
         "only maxConcurrent of the namespace's InvestigationDefaults limits them.",
     )
+    max_parked: Annotated[int, Flag("--max-parked")] = Field(
+        _WORKER.max_parked,
+        ge=0,
+        description="Maximum investigations and answers in the whole installation that wait for people or for a "
+        "provider's rate limit. They hold no worker and do not count as concurrent. A further one goes on without the "
+        "call that it would wait for.",
+    )
+    max_parked_per_namespace: Annotated[int | None, Flag("--max-parked-per-namespace")] = Field(
+        _WORKER.max_parked_of_namespace,
+        ge=0,
+        description="Maximum of those of one namespace. Default: only maxParked limits them.",
+    )
+    max_wait_hours: Annotated[float, Flag("--max-wait-hours")] = Field(
+        _WORKER.max_wait_seconds / 3600,
+        ge=0,
+        le=168,
+        description="Hours that one investigation may wait in all. Its deadline and its budget do not run meanwhile.",
+    )
+    max_approval_requests: Annotated[int, Flag("--max-approval-requests")] = Field(
+        _WORKER.approval_requests, ge=0, description="Maximum approvals that one investigation may ask for."
+    )
+    park_provider_seconds: Annotated[float, Flag("--park-provider-seconds")] = Field(
+        _WORKER.park_provider_seconds,
+        ge=0,
+        description="An investigation whose LLM provider asks it to come back later than after these seconds waits "
+        "without a worker. 0: it never does.",
+    )
     lease_seconds: Annotated[float, Flag("--lease-seconds")] = Field(
         _WORKER.lease_seconds,
         ge=2,
@@ -119,6 +146,11 @@ class ExecutionSettings(SettingsTopic):
             places=self.max_concurrent,
             global_limit=self.max_concurrent_total,
             namespace_limit=self.max_concurrent_per_namespace,
+            max_parked=self.max_parked,
+            max_parked_of_namespace=self.max_parked_per_namespace,
+            max_wait_seconds=self.max_wait_hours * 3600,
+            approval_requests=self.max_approval_requests,
+            park_provider_seconds=self.park_provider_seconds,
             lease_seconds=self.lease_seconds,
             heartbeat_seconds=self.lease_seconds / 3,
             poll_seconds=min(_WORKER.poll_seconds, self.lease_seconds / 3),

@@ -131,10 +131,12 @@ def verify(connection: "ConnectionOptions", name: Name, output: OutputOption = "
 def compare(
     connection: "ConnectionOptions",
     first: Name,
-    second: Annotated[str, typer.Argument(help="Name of the other investigation.", callback=object_name)],
+    second: Annotated[
+        str, typer.Argument(help="Name of the other investigation: inv/NAME or NAME.", callback=object_name)
+    ],
     output: OutputOption = "text",
 ) -> None:
-    """Print two investigations side by side: outcome, finding, cost, and the first tool calls that differ."""
+    """Print two investigations side by side, to the first tool calls that differ. Requires the role tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.compare import compare_runs
@@ -160,12 +162,15 @@ def replay(
         ),
     ] = None,
     on_miss: Annotated[
-        Literal["Refuse", "Live"],
-        typer.Option(help="What happens to a call that is not recorded. Live: tools that only read are called."),
+        Literal["Refuse", "Live", "Simulate"],
+        typer.Option(
+            help="What happens to a call that is not recorded, of a tool that only reads. Live: the tool is called. "
+            "Simulate: a model makes an answer up, which supports no claim."
+        ),
     ] = "Refuse",
     output: OutputOption = "text",
 ) -> None:
-    """Run a finished investigation again with its recorded tool results. Requires the role tarsy-tracer."""
+    """Replay a finished investigation with its recorded tool results. Requires the role tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.replay import start_replay

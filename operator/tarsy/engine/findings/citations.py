@@ -5,9 +5,11 @@ everything else letter by letter. Comment openers are compared as broken as a mo
 stored result is masked for the model too, so a quote of it holds masked, and only so. What is masked in what models say
 and is not in that result (its server's masking is off, or another) is masked on both sides for the comparison.
 
+A result that a model made up in a replay (`onMiss: Simulate`) supports nothing.
+
 Confidence follows the support. Without one claim that is supported and grounded (`grounding`) nothing above Low is
 left; and where a model did cite, but none of its citations holds, what it says about its evidence is made up, so the
-finding is Inconclusive.
+finding is Inconclusive. Above Medium it must rest on something that the control plane said (`integrity`).
 """
 
 import re
@@ -17,14 +19,17 @@ from functools import cached_property
 from tarsy.engine.conversation.masking import Mask, mask_response_text
 from tarsy.engine.findings.conclusion import QUOTE_LIMIT
 from tarsy.engine.findings.grounding import ungrounded_entities
-from tarsy.engine.prompts.fence import defuse, inline
+from tarsy.engine.findings.integrity import limit_by_integrity
+from tarsy.engine.prompts.fence import inline, readable
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.text import clean
 
 SHORTEST_QUOTE = 8
 """Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
 
 _TOLD_PROBLEMS = 5
+_MADE_UP = "a model made the result of this call up, so it is no evidence"
 _QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
 
 
@@ -45,12 +50,13 @@ def check_citations(
         alert: what the alert says, whose names a claim may use; None: the claims are computed from their evidence, and
             their names need no check.
     """
-    results = {ref: _Result(found.result, mask) for ref, found in evidence.items()}
+    results = {ref: _Result(found.result, mask, found.marks, found.later) for ref, found in evidence.items()}
     claims = tuple(_claim(claim, evidence, results) for claim in finding.claims)
     if alert is not None:
         claims = tuple(_grounded(claim, evidence, alert) for claim in claims)
     confidence, why = _weigh(finding.confidence, claims)
-    notes = finding.notes if why is None else (*finding.notes, why)
+    confidence, unconfirmed = limit_by_integrity(confidence, claims, evidence, f"{finding.summary}\n{alert or ''}")
+    notes = (*finding.notes, *(note for note in (why, unconfirmed) if note is not None))
     return finding.model_copy(update={"claims": claims, "confidence": confidence, "notes": notes})
 
 
@@ -68,17 +74,36 @@ def problem(finding: Finding) -> str | None:
 class _Result:
     """The result of a call, flat, as quotes are looked for in it."""
 
-    def __init__(self, text: str, mask: Mask) -> None:
-        self._text, self._mask = text, mask
+    def __init__(self, text: str, mask: Mask, marks: EvidenceMarks, later: str | None) -> None:
+        self._text, self._mask, self._marks, self._later = text, mask, marks, later
         self.flat = _flat(text)
 
     def holds(self, flat: str) -> bool:
         """Whether a flat quote is in it."""
         return flat in self.flat or _bare(flat) in self._masked
 
+    def integrity_of(self, flat: str) -> Integrity:
+        """Who can write a flat quote that holds: the control plane where it stands in one of its spans."""
+        if any(flat in piece for piece in self._control) or any(_bare(flat) in piece for piece in self._masked_control):
+            return Integrity.K
+        return self._marks.integrity
+
+    def is_replaced(self, flat: str) -> bool:
+        """Whether a later result of the same call no longer contains a flat quote."""
+        return self._later is not None and not _Result(self._later, self._mask, self._marks, None).holds(flat)
+
     @cached_property
     def _masked(self) -> str:
         return _bare(_flat(mask_response_text(self._mask, self._text)))
+
+    @cached_property
+    def _control(self) -> list[str]:
+        return [_flat(piece) for piece in self._marks.pieces(self._text)]
+
+    @cached_property
+    def _masked_control(self) -> list[str]:
+        masked = (mask_response_text(self._mask, piece) for piece in self._marks.pieces(self._text))
+        return [_bare(_flat(piece)) for piece in masked]
 
 
 def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str, _Result]) -> Claim:
@@ -100,7 +125,8 @@ def _citation(citation: Citation, found: Evidence | None, result: _Result | None
     quote = citation.quote[:QUOTE_LIMIT]
     if found is None or result is None:
         return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
-    reason = _fault(citation.quote, result)
+    reason = _MADE_UP if found.made_up else _fault(citation.quote, result)
+    flat = _flat(citation.quote)
     return Citation(
         call_id=citation.call_id,
         quote=quote,
@@ -110,6 +136,8 @@ def _citation(citation: Citation, found: Evidence | None, result: _Result | None
         stage=found.stage,
         agent=found.agent,
         tool=found.tool,
+        integrity=None if reason is not None else result.integrity_of(flat),
+        replaced=reason is None and result.is_replaced(flat),
     )
 
 
@@ -131,7 +159,7 @@ def _bare(flat: str) -> str:
 
 
 def _flat(text: str) -> str:
-    return " ".join(defuse(clean(text)).split())
+    return " ".join(readable(clean(text)).split())
 
 
 def _weigh(confidence: Confidence, claims: tuple[Claim, ...]) -> tuple[Confidence, str | None]:

@@ -13,6 +13,7 @@ from functools import partial
 from tarsy.engine.conversation.state import CallModel, Conversation, unanswered_calls
 from tarsy.engine.findings.citations import check_citations, cited, problem
 from tarsy.engine.findings.conclusion import read_finding, with_finding
+from tarsy.engine.findings.replaced import with_later_results
 from tarsy.engine.limits.budget import BudgetSpent
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.call import ModelCallFailed, ModelCallOptions, call_model
@@ -42,7 +43,7 @@ async def checked_finding(text: str, world: RunContext, *, computed: bool = Fals
         computed: whether rules wrote the claims, so that the names in them need no check.
     """
     finding, analysis = read_finding(text)
-    evidence = await world.recorder.evidence(cited(finding))
+    evidence = await with_later_results(await world.recorder.evidence(cited(finding)), world.recorder)
     size = sum(len(found.result) for found in evidence.values())  # a result may have to be masked to find a quote
     checked = await off_loop(
         partial(check_citations, finding, evidence, world.mask, alert=None if computed else world.alert), size

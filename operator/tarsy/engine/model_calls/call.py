@@ -8,6 +8,7 @@ may be lost and is then asked again.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -49,6 +50,7 @@ from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import ALERT_DATA, Failure, LoopState, ModelCallKind, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import RunWaits, Wait, WaitReason
 
 
 class ModelCallFailed(Exception):
@@ -112,6 +114,7 @@ async def call_model(
     Raises:
         ModelCallFailed: the model refused, or failed for good, and so did all that could stand in for it.
         BudgetSpent: the run's budget is reached; nothing was asked.
+        RunWaits: the provider asks to come back much later, and there is no other.
     """
     call = await _begin(conversation, turn, options, world)
     answer = ModelResponse(hidden=options.read is not None)
@@ -266,7 +269,7 @@ def _masked_calls(message: Message, written: Message) -> tuple[int, ...]:
 
 
 async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: ModelError) -> None:
-    """Records a failed call; returns when it is worth asking again, raises ModelCallFailed when not."""
+    """Records a failed call; returns when it is worth asking again, raises when not, or when it is much later."""
     conversation, world, made = call.conversation, call.world, call.prepared
     answer = replace(billed(answer, error), server_words=error.words)
     answer, waited = wait_over(conversation, call.id, answer)
@@ -282,6 +285,10 @@ async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: Mod
         if error.code is not ModelErrorCode.INVALID_REQUEST:  # that is an answer, and another request may be taken
             world.silent.add(conversation.agent.provider.ref)
         loop = loop.model_copy(update={"partial": answer.text or loop.partial})
+    wait = _long_wait(conversation, error, world) if changed is None and shorter is None and not concluding else None
+    if wait is not None:
+        loop = loop.model_copy(update={"consecutive_timeouts": lost - 1})
+        again = False
     used = used_by(made.need, answer) if answer.usage is None else UsageEstimate(rates=made.need.rates)
     status = EventStatus.TIMED_OUT if error.code in TIMEOUTS else EventStatus.FAILED
     events = _events(conversation, call.id, answer, status, EventType.LLM_RESPONSE, None) + waited
@@ -293,6 +300,8 @@ async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: Mod
         events.append(fallback_event(conversation, call.id, changed.text, changed.metadata))
         message = builder.retry_message(clean(error.message), answer.text) if answer.text.strip() else None
         loop = changed.loop
+    if wait is not None:
+        events.append(error_event(conversation, call.id, error))
     if shorter is not None:
         events.append(error_event(conversation, call.id, error))
         loop = shorter
@@ -303,6 +312,8 @@ async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: Mod
     await world.recorder.model_call_finished(result, events)
     world.meter.model_finished(call.id, answer.usage, used, made.size)
     conversation.loop = loop
+    if wait is not None:
+        raise RunWaits(wait)
     if changed is not None:
         conversation.agent = changed.agent
     elif not again and shorter is None:
@@ -310,6 +321,19 @@ async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: Mod
         raise ModelCallFailed(state, Failure(error.code.value, exhausted(conversation, error)))
     if message is not None:
         conversation.put(seq, message)
+
+
+def _long_wait(conversation: Conversation, error: ModelError, world: RunContext) -> Wait | None:
+    """What the run waits for without a worker, when its provider asks to come back later than it may be held for."""
+    longest, seconds = world.waiting.limits.provider_seconds, error.retry_after or 0.0
+    if error.code is not ModelErrorCode.RATE_LIMIT or not 0 < longest < seconds <= world.waiting.seconds:
+        return None
+    if world.waiting.full is not None:
+        return None
+    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    name = conversation.agent.provider.ref.name
+    sentence = f"Provider {name} has reached a rate limit and asks to come back at {until:%Y-%m-%d %H:%M} UTC."
+    return Wait(WaitReason.PROVIDER_LIMIT, until, sentence)
 
 
 def _events(

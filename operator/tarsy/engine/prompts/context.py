@@ -15,7 +15,7 @@ from itertools import groupby
 from tarsy.engine.findings.conclusion import readable_text, whole_text
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.results import result_header
-from tarsy.record.timeline import RETRYING, WAITING, EventStatus, EventType, TimelineEvent
+from tarsy.record.timeline import APPROVAL_NOTICE, RETRYING, WAITING, EventStatus, EventType, TimelineEvent
 from tarsy.record.work import AgentWork, Exchange, PastWork, Timelines
 
 _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 0)
@@ -155,7 +155,7 @@ def _work(events: Sequence[TimelineEvent], length: int | None) -> Iterator[str]:
 
 def _of_the_provider(event: TimelineEvent) -> bool:
     """Whether an event tells how a model was asked, which says nothing of what is investigated."""
-    return event.type is EventType.NOTICE and event.metadata.get("reason") in (RETRYING, WAITING)
+    return event.type is EventType.NOTICE and event.metadata.get("reason") in (RETRYING, WAITING, APPROVAL_NOTICE)
 
 
 def _in_place(events: Sequence[TimelineEvent]) -> Iterator[TimelineEvent]:

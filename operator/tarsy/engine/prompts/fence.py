@@ -12,6 +12,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from tarsy.record.text import without_invisible
+
 _LESS = "<\u02c2\u1438\u1dfe\u2039\u226e\u2329\u276e\u27e8\u29fc\u3008\u300a\ufe64\uff1c\U000e003c"  # the last is a tag
 _BANG = "!\u01c3\u203c\u2048\u2049\u2757\ufe15\ufe57\uff01\U000e0021"
 _DASH = (
@@ -70,9 +72,14 @@ def _role(character: str) -> int:
     return role | _UNSEEN * (unseen and character not in _SPACES)
 
 
+def readable(text: str) -> str:
+    """Returns a text as models get it: without invisible characters, and with every comment opener broken."""
+    return defuse(without_invisible(text).text)
+
+
 def fence(name: str, text: str) -> str:
     """Wraps `text` between `<!-- NAME_START -->` and `<!-- NAME_END -->`, its own markers made harmless."""
-    return f"<!-- {name}_START -->\n{defuse(text)}\n<!-- {name}_END -->"
+    return f"<!-- {name}_START -->\n{readable(text)}\n<!-- {name}_END -->"
 
 
 def fenced(name: str, text: str) -> str | None:
@@ -84,5 +91,5 @@ def fenced(name: str, text: str) -> str | None:
 
 def inline(text: str, limit: int = _NAME_LIMIT) -> str:
     """A name from outside, fit for a heading or a sentence: one line without markers, at most `limit` characters."""
-    line = " ".join(defuse(" ".join(text[: 8 * limit].split())).split())
+    line = " ".join(readable(" ".join(text[: 8 * limit].split())).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -4,7 +4,7 @@ Every result begins with one line that names its call, the same in a conversatio
 models do not see the ids of the wire and a citation needs one. It stands first: what shortens a long result keeps it.
 """
 
-from tarsy.engine.prompts.fence import fence, inline
+from tarsy.engine.prompts.fence import fence, inline, readable
 from tarsy.record.messages import ToolOutcome
 
 
@@ -22,12 +22,16 @@ def result_header(ref: str, tool: str, *, is_error: bool = False) -> str:
 def tool_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
     """Returns the content of a tool message. The message has its own role, so the result needs no fence.
 
+    Of a result with other characters than ASCII, those that nobody sees are left out, and look-alikes of fence marks
+    are broken.
+
     Args:
         ref: id that citations of the call use (`tarsy.record.ids.call_ref`).
         tool: `server.tool`, as the model wrote it.
         outcome: result or error of the call.
     """
-    return f"{result_header(ref, tool, is_error=outcome.is_error)}\n{outcome.content}"
+    text = outcome.content if outcome.content.isascii() else readable(outcome.content)
+    return f"{result_header(ref, tool, is_error=outcome.is_error)}\n{text}"
 
 
 def observation_text(ref: str, tool: str, outcome: ToolOutcome) -> str:

@@ -24,10 +24,12 @@ from tarsy.engine.limits.timing import Cut, Stopwatch
 from tarsy.engine.model_calls.streaming import CutToConclude
 from tarsy.engine.model_calls.text_calls import is_written
 from tarsy.engine.ports import Toolbox
+from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
 from tarsy.engine.tool_calls.loop_guard import original
+from tarsy.engine.tool_calls.simulation import simulated
 from tarsy.engine.tool_calls.summarization import LongResult, told_of, too_long
 from tarsy.plan.model import SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
@@ -37,6 +39,7 @@ from tarsy.record.replay import replay_metadata
 from tarsy.record.run import InteractionState
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.waiting import RunWaits
 
 _SIDE_BY_SIDE = 8
 """Calls of one agent under way at the same time, at most."""
@@ -44,6 +47,12 @@ _SIDE_BY_SIDE = 8
 _UNKNOWN_OUTCOME = ToolOutcome(
     "The outcome of this call is unknown: the connection to the investigator was lost while it ran, and the tool is "
     "not known to be safe to call twice. Check its effect before you call it again.",
+    is_error=True,
+)
+
+_NOT_APPROVED = ToolOutcome(
+    "This call was not made: its approval did not hold any more when it was about to be made. Say in your answer what "
+    "you would do with it.",
     is_error=True,
 )
 
@@ -73,8 +82,9 @@ class ToolCallContext:
     tell: Tell = tool_message
 
     def reads(self, turn: CallTool) -> bool:
-        """Whether the tool of a call is known to only read."""
-        return self.toolbox.access(turn.call.name) is Access.READ_ONLY
+        """Whether the tool of a call is known to only read, and may be called without asking anybody."""
+        name = turn.call.name
+        return self.toolbox.access(name) is Access.READ_ONLY and not self.toolbox.needs_approval(name)
 
     def too_long(self, turn: CallTool, outcome: ToolOutcome) -> SummarizationPlan | None:
         """The setting for a result that is too long for the conversation; None for one that is not."""
@@ -85,17 +95,25 @@ async def answer_tool_calls(calls: Sequence[CallTool], context: ToolCallContext)
     """Makes the first of `calls`, and with it those after it that may run beside it.
 
     A call that has not begun when the time of the iteration is over is not made, and its answer says so.
+
+    Raises:
+        RunWaits: the first call waits for people.
     """
     ready = list(takewhile(context.reads, calls)) or calls[:1]
-    width = asyncio.Semaphore(_SIDE_BY_SIDE)
+    width, waits = asyncio.Semaphore(_SIDE_BY_SIDE), list[RunWaits]()
 
     async def answer(turn: CallTool) -> None:
         async with width:
-            await _answer_tool_call(turn, context)
+            try:
+                await _answer_tool_call(turn, context)
+            except RunWaits as waiting:
+                waits.append(waiting)
 
     async with asyncio.TaskGroup() as group:
         for turn in ready:
             group.create_task(answer(turn))
+    if waits:
+        raise waits[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +137,8 @@ async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
         world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=False)
         return
     if left is not None:
-        if left.made and left.state is InteractionState.STARTED and not toolbox.repeatable(turn.call.name):
+        once = not toolbox.repeatable(turn.call.name) or toolbox.needs_approval(turn.call.name)
+        if left.made and left.state is InteractionState.STARTED and once:
             call = _Call(turn, tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt))
             await _record(call, _UNKNOWN_OUTCOME, 0, context, interrupted=True)
             return
@@ -147,7 +166,7 @@ async def _between_boundaries(
     key = idempotency_key(conversation.execution, turn.message_seq, turn.index)
     outcome = decision.instead or (_no_time(turn) if context.watch.left <= 0 else None)
     world.control.check()
-    await world.recorder.tool_call_started(
+    may_call = await world.recorder.tool_call_started(
         ToolCallStart(
             id=call.id,
             execution=conversation.execution,
@@ -163,11 +182,14 @@ async def _between_boundaries(
             access=toolbox.access(turn.call.name),
             repeated_of=decision.repeated_of,
             refused=decision.refused,
+            approval=decision.approval if outcome is None else None,
         ),
         [_event(call, ToolOutcome(""), EventStatus.STREAMING, context)],
     )
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
     started, cut = time.monotonic(), False
+    if outcome is None and not may_call:
+        outcome = _NOT_APPROVED
     if outcome is None:
         with context.watch.running():
             try:
@@ -175,6 +197,8 @@ async def _between_boundaries(
             except CutToConclude:
                 outcome, cut = ToolOutcome(_CUT.substitute(tool=turn.call.name), is_error=True), True
         world.meter.tool_finished(call.id)
+        if outcome.to_simulate and not cut:
+            outcome = await simulated(turn, outcome, toolbox.tools, (conversation, world, context.watch))
     elapsed = round((time.monotonic() - started) * 1000)
     if outcome.is_error or context.too_long(turn, outcome) is None:
         await _record(call, outcome, elapsed, context, interrupted=cut)
@@ -197,7 +221,7 @@ async def _tell_long(call: _Call, outcome: ToolOutcome, context: ToolCallContext
             text = long.summarized(summary)
         told = replace(outcome, content=text)
     result = _result(call, outcome, told, context)
-    await _close(call, result, [], context)
+    await _close(call, result, _cleaned_events(call, outcome, context), context)
 
 
 def _no_time(turn: CallTool) -> ToolOutcome:
@@ -228,7 +252,13 @@ async def _send(turn: CallTool, key: str, context: ToolCallContext) -> ToolOutco
         if not limit.expired():
             raise
         return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
-    return replace(outcome, content=clean(outcome.content))
+    return _cleaned(outcome)
+
+
+def _cleaned(outcome: ToolOutcome) -> ToolOutcome:
+    text = clean(outcome.content)
+    marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
+    return replace(outcome, content=text, marks=marks)
 
 
 async def _record(
@@ -243,7 +273,7 @@ async def _record(
         long = LongResult(call.turn, call.id, outcome.content, setting)
         told = replace(outcome, content=long.shortened("it is an error"))
     result = replace(_result(call, outcome, told, context), duration_ms=elapsed_ms, interrupted=interrupted)
-    await _close(call, result, [event], context)
+    await _close(call, result, [event, *_cleaned_events(call, outcome, context)], context)
 
 
 def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolCallContext) -> ToolCallResult:
@@ -259,6 +289,7 @@ def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolC
         duration_ms=0,
         loop=conversation.loop,
         replayed=outcome.replayed,
+        marks=outcome.marks,
     )
 
 
@@ -270,6 +301,11 @@ async def _close(call: _Call, result: ToolCallResult, events: Sequence[Event], c
         await context.world.recorder.tool_call_finished(replace(result, loop=loop), events)
         conversation.put(result.message_seq, result.message)
         conversation.loop = loop
+
+
+def _cleaned_events(call: _Call, outcome: ToolOutcome, context: ToolCallContext) -> Sequence[Event]:
+    what = f"the result of {call.turn.call.name}"
+    return cleaned_events(context.conversation, what, [outcome.content], tool_call=call.id)
 
 
 def _ref(conversation: Conversation, turn: CallTool) -> str:

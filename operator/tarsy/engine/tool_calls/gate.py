@@ -1,12 +1,15 @@
 """Decides whether a tool call is made, or answered without its server.
 
-It is not made when the agent may not make it, when the run's record has its answer, or when the budget is reached.
+It is not made when the agent may not make it, when it may change something and nothing confirms that it should, when
+the run's record has its answer, when the budget is reached, or when people have to approve it and did not. A call that
+nobody has decided about stops its agent, and leaves no row.
 
-All of them leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
+All others leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
 Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
 """
 
 from dataclasses import dataclass, field
+from string import Template
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +18,10 @@ from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.limits.budget_stop import note_exceeded
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
+from tarsy.engine.tool_calls.approval import ask_people
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
 from tarsy.engine.tool_calls.summarization import too_long
-from tarsy.record.messages import Access, ToolOutcome
+from tarsy.record.messages import Access, Refusal, ToolOutcome
 
 _RESULT = 3_000, 800
 """Characters of a result's beginning and end that are given again; the whole still stands in the conversation."""
@@ -31,14 +35,27 @@ _FORGOTTEN = ToolOutcome(
 )
 
 
+NOTHING_CONFIRMED = "NothingConfirmed"
+"""Reason for which a call that may change something is refused."""
+
+_UNCONFIRMED = Template(
+    "$tool was not called: it may change something, and so far this investigation has only read text that workloads "
+    "can write. Read the state of the object first, with a tool that shows what the control plane says."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallDecision:
-    """A `ticket` to make the call with, or what it is answered with instead (`refused`: why it may not be made)."""
+    """A `ticket` to make the call with, or what it is answered with instead (`refused`: why it may not be made).
+
+    `approval` is the one that permits it, if it needs one.
+    """
 
     ticket: GuardedCall | None = None
     instead: ToolOutcome | None = None
     repeated_of: UUID | None = None
     refused: str | None = None
+    approval: UUID | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -53,13 +70,15 @@ async def decide_tool_call(
         call: id of its row.
         toolbox: the agent's tools.
         world: the run's ports.
+
+    Raises:
+        RunWaits: the call waits for people.
     """
     name, arguments = turn.call.name, turn.call.arguments
     if (refusal := toolbox.refusal(name)) is not None:
-        told = ToolOutcome(refusal.sentence, is_error=True)
-        return ToolCallDecision(
-            instead=told, refused=refusal.reason, metadata={"made": False, "refused": refusal.reason}
-        )
+        return refuse(refusal)
+    if await _is_unconfirmed(conversation, toolbox.access(name), world):
+        return refuse(Refusal(NOTHING_CONFIRMED, _UNCONFIRMED.substitute(tool=name)))
     secret = turn.index in conversation.loop.masked_calls
     if secret and turn.arguments is None:
         return ToolCallDecision(instead=_FORGOTTEN, metadata={"made": False})
@@ -84,8 +103,32 @@ async def decide_tool_call(
         await note_exceeded(world, exceeded)
         told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
         return ToolCallDecision(instead=told, metadata={"made": False})
+    approval = None
+    if toolbox.needs_approval(name):
+        answer = await ask_people(conversation, turn, call, toolbox, world, secret=secret)
+        if isinstance(answer, Refusal):
+            return refuse(answer)
+        approval = answer.approval
     world.meter.tool_started(call)
-    return ToolCallDecision(ticket=guard.started(*place, reads=reads, message_seq=seq))
+    return ToolCallDecision(approval=approval, ticket=guard.started(*place, reads=reads, message_seq=seq))
+
+
+def refuse(refusal: Refusal) -> ToolCallDecision:
+    """Returns the decision that a call may not be made."""
+    metadata = {"made": False, "refused": refusal.reason}
+    return ToolCallDecision(
+        instead=ToolOutcome(refusal.sentence, is_error=True), refused=refusal.reason, metadata=metadata
+    )
+
+
+async def _is_unconfirmed(conversation: Conversation, access: Access, world: RunContext) -> bool:
+    """Whether a call may change something while nothing on record is from the control plane.
+
+    Only where a server of the agent declares who can write its results, so that such a result can be had.
+    """
+    if access is Access.READ_ONLY or not any(one.evidence is not None for one in conversation.agent.servers):
+        return False
+    return not await world.recorder.is_confirmed()
 
 
 def _again(name: str, again: RepeatedCall, seconds: float, result: str | None) -> str:

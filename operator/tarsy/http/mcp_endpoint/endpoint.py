@@ -23,7 +23,7 @@ from tarsy.http.errors import BadRequest, HttpError, MethodNotAllowed, TimedOut,
 from tarsy.http.failures import as_http_error
 from tarsy.http.mcp_endpoint.asgi import call_asgi
 from tarsy.http.mcp_endpoint.results import rendered
-from tarsy.http.mcp_endpoint.tools import BY_NAME, TOOLS, EndpointTool
+from tarsy.http.mcp_endpoint.tools import BY_NAME, ENDPOINT_TOOLS, EndpointTool
 from tarsy.http.route import CheckedRequest
 from tarsy.http.routes.alerts import ALERT_BODY_BYTES
 from tarsy.http.services import Services
@@ -97,7 +97,7 @@ def _server() -> Server[Any]:
 
 
 async def _list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[_definition(tool) for tool in TOOLS])
+    return types.ListToolsResult(tools=[_definition(tool) for tool in ENDPOINT_TOOLS])
 
 
 def _definition(tool: EndpointTool) -> types.Tool:

@@ -27,8 +27,8 @@ _ROUTES: Final[Mapping[str, Route]] = {
     for route in module.ROUTES
 }
 
-Namespace = Annotated[str, Field(description="Namespace.")]
-Name = Annotated[str, Field(description="Name of the Investigation.")]
+_Namespace = Annotated[str, Field(description="Namespace.")]
+_Name = Annotated[str, Field(description="Name of the Investigation.")]
 
 
 class Arguments(BaseModel):
@@ -40,7 +40,7 @@ class Arguments(BaseModel):
 class SubmitAlert(Arguments):
     """An alert to investigate."""
 
-    namespace: Namespace
+    namespace: _Namespace
     alert_type: Annotated[str, Field(description="Type of the alert, such as KubePodCrashLooping.")]
     data: Annotated[str, Field(description="Text of the alert in any format, at most 1 MiB.")]
     chain: Annotated[str | None, Field(description="Name of the Chain. Selected by the type when omitted.")] = None
@@ -76,8 +76,8 @@ class SearchRecords(Arguments):
 class OneInvestigation(Arguments):
     """An investigation."""
 
-    namespace: Namespace
-    name: Name
+    namespace: _Namespace
+    name: _Name
 
 
 class ReadTimeline(OneInvestigation):
@@ -90,7 +90,7 @@ class ReadTimeline(OneInvestigation):
 class ReadChanges(Arguments):
     """What to look at."""
 
-    namespace: Namespace
+    namespace: _Namespace
     target: Annotated[
         str | None, Field(description="Object that fails, such as deploy/checkout. Everything when omitted.")
     ] = None
@@ -106,7 +106,7 @@ class AskQuestion(OneInvestigation):
 class PlanFor(Arguments):
     """The alert to plan for."""
 
-    namespace: Namespace
+    namespace: _Namespace
     alert_type: Annotated[str, Field(description="Type of the alert.")]
     chain: Annotated[str | None, Field(description="Name of the Chain. Selected by the type when omitted.")] = None
 
@@ -119,7 +119,7 @@ class WaitFor(OneInvestigation):
     ] = MAX_WAIT_SECONDS
 
 
-Result = BaseModel | dict[str, Any]
+_Result = BaseModel | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +129,18 @@ class EndpointTool:
     name: str
     description: str
     arguments: type[Arguments]
-    call: Callable[[CheckedRequest, Any], Awaitable[Result]]
+    call: Callable[[CheckedRequest, Any], Awaitable[_Result]]
     reads: bool = True
 
 
-async def _submit(ask: CheckedRequest, given: SubmitAlert) -> Result:
+async def _submit(ask: CheckedRequest, given: SubmitAlert) -> _Result:
     body: dict[str, Any] = {"alertType": given.alert_type, "data": given.data}
     body |= {"chainRef": {"name": given.chain}} if given.chain else {}
     body |= {"name": given.name} if given.name else {}
     return await call_route(ask, _ROUTES["submitAlert"], {"namespace": given.namespace}, body=body)
 
 
-async def _list(ask: CheckedRequest, given: ListInvestigations) -> Result:
+async def _list(ask: CheckedRequest, given: ListInvestigations) -> _Result:
     query = {
         "namespace": given.namespaces,
         "state": given.phase,
@@ -151,17 +151,17 @@ async def _list(ask: CheckedRequest, given: ListInvestigations) -> Result:
     return await call_route(ask, _ROUTES["listInvestigations"], {}, query)
 
 
-async def _search(ask: CheckedRequest, given: SearchRecords) -> Result:
+async def _search(ask: CheckedRequest, given: SearchRecords) -> _Result:
     where = "timeline" if given.whole_timeline else "summary"
     query = {"namespace": given.namespaces, "search": given.text, "searchIn": where, "limit": given.limit}
     return await call_route(ask, _ROUTES["listInvestigations"], {}, query)
 
 
-async def _get(ask: CheckedRequest, given: OneInvestigation) -> Result:
+async def _get(ask: CheckedRequest, given: OneInvestigation) -> _Result:
     return await call_route(ask, _ROUTES["getInvestigation"], _path(given))
 
 
-async def _why(ask: CheckedRequest, given: OneInvestigation) -> Result:
+async def _why(ask: CheckedRequest, given: OneInvestigation) -> _Result:
     head = (await _page(ask, given, {"limit": 1})).investigation
     if head.finding is None:
         return {"name": head.name, "state": head.state.value, "finding": "There is no finding yet."}
@@ -169,29 +169,29 @@ async def _why(ask: CheckedRequest, given: OneInvestigation) -> Result:
     return head.model_dump(mode="json", by_alias=True, include=keep)
 
 
-async def _timeline(ask: CheckedRequest, given: ReadTimeline) -> Result:
+async def _timeline(ask: CheckedRequest, given: ReadTimeline) -> _Result:
     return await _page(ask, given, {"after": given.after, "limit": given.limit})
 
 
-async def _changes(ask: CheckedRequest, given: ReadChanges) -> Result:
+async def _changes(ask: CheckedRequest, given: ReadChanges) -> _Result:
     query = {"target": given.target, "since": given.since}
     return await call_route(ask, _ROUTES["getChanges"], {"namespace": given.namespace}, query)
 
 
-async def _ask(ask: CheckedRequest, given: AskQuestion) -> Result:
+async def _ask(ask: CheckedRequest, given: AskQuestion) -> _Result:
     return await call_route(ask, _ROUTES["askQuestion"], _path(given), body={"question": given.question})
 
 
-async def _answers(ask: CheckedRequest, given: OneInvestigation) -> Result:
+async def _answers(ask: CheckedRequest, given: OneInvestigation) -> _Result:
     return await call_route(ask, _ROUTES["listChatMessages"], _path(given))
 
 
-async def _plan(ask: CheckedRequest, given: PlanFor) -> Result:
+async def _plan(ask: CheckedRequest, given: PlanFor) -> _Result:
     body = {"alertType": given.alert_type} | ({"chain": given.chain} if given.chain else {})
     return await call_route(ask, _ROUTES["planAlert"], {"namespace": given.namespace}, body=body)
 
 
-async def _wait(ask: CheckedRequest, given: WaitFor) -> Result:
+async def _wait(ask: CheckedRequest, given: WaitFor) -> _Result:
     head = (await _page(ask, given, {"limit": 1})).investigation
     if ask.services.live is None:
         raise Unavailable("waiting is unavailable now; call get_investigation again later")
@@ -216,7 +216,7 @@ def _path(given: OneInvestigation) -> dict[str, str]:
     return {"namespace": given.namespace, "name": given.name}
 
 
-TOOLS: Final[tuple[EndpointTool, ...]] = (
+ENDPOINT_TOOLS: Final[tuple[EndpointTool, ...]] = (
     EndpointTool(
         "submit_alert",
         "Submit an alert: TARSy investigates it. Returns the Alert; wait and why take the name of its Investigation, "
@@ -257,4 +257,4 @@ TOOLS: Final[tuple[EndpointTool, ...]] = (
     ),
     EndpointTool("wait", "Wait until an investigation ends, at most 25 seconds.", WaitFor, _wait),
 )
-BY_NAME: Final[Mapping[str, EndpointTool]] = {tool.name: tool for tool in TOOLS}
+BY_NAME: Final[Mapping[str, EndpointTool]] = {tool.name: tool for tool in ENDPOINT_TOOLS}

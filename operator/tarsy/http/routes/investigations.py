@@ -101,7 +101,9 @@ async def get_investigation(ask: CheckedRequest) -> InvestigationView:
     given, stages = await trace.given(run), await trace.stages(run)
     if item is None or record is None or given is None:
         raise NotFound(f"the record of investigation {ask.namespace}/{ask.name} has just been deleted")
-    return InvestigationView.whole(InvestigationItem.of(item), record, given, stages)
+    report = record.outcome.replay if record.outcome else None
+    source = await ask.services.reads.record(report.source) if report and report.source else None
+    return InvestigationView.whole(InvestigationItem.of(item), record, given, stages, source.name if source else None)
 
 
 class RunUidQuery(Query):

@@ -48,7 +48,7 @@ class ChainView(ConfiguredView):
         """Converts a Chain."""
         spec = found.spec
         return cls(
-            **_configured(found),
+            **configured_fields(found),
             description=spec.description,
             alert_types=spec.alert_types,
             stages=tuple(
@@ -78,7 +78,7 @@ class McpServerView(ConfiguredView):
         """Converts an MCPServer."""
         spec, status = found.spec, found.status
         return cls(
-            **_configured(found),
+            **configured_fields(found),
             description=spec.description,
             transport=spec.transport.type,
             tool_policy=spec.tool_policy or "ReadOnly",
@@ -104,7 +104,7 @@ class LlmProviderView(ConfiguredView):
         """Converts an LLMProvider."""
         spec = found.spec
         return cls(
-            **_configured(found),
+            **configured_fields(found),
             type=spec.type,
             model=spec.model,
             context_window=spec.context_window,
@@ -190,7 +190,8 @@ def _holds(found: AnyResource, type_: ConditionType) -> bool | None:
     return None if known is None or known.status == "Unknown" else known.status == "True"
 
 
-def _configured(found: AnyResource) -> dict[str, Any]:
+def configured_fields(found: AnyResource) -> dict[str, Any]:
+    """Returns the fields of `ConfiguredView`."""
     return {
         "namespace": found.metadata.namespace,
         "name": found.metadata.name,

@@ -200,6 +200,10 @@ class StageView(StageHead):
 class InvestigationView(InvestigationItem):
     """An investigation with its alert, its stages and its conditions."""
 
+    replay: bool = Field(description="Whether it is a replay.")
+    replay_of: str | None = Field(
+        description="Name of the investigation that it replays. Null before its end, and if that is not on record."
+    )
     deadline: datetime | None
     plan_hash: str
     interrupted_model_calls: int
@@ -212,7 +216,12 @@ class InvestigationView(InvestigationItem):
 
     @classmethod
     def whole(
-        cls, item: InvestigationItem, record: InvestigationRecord, given: RunInput, stages: Sequence[StageDetail]
+        cls,
+        item: InvestigationItem,
+        record: InvestigationRecord,
+        given: RunInput,
+        stages: Sequence[StageDetail],
+        replay_of: str | None,
     ) -> Self:
         """Combines the parts of a recorded investigation.
 
@@ -221,8 +230,11 @@ class InvestigationView(InvestigationItem):
             record: the run.
             given: alert and runbook, as the agents received them.
             stages: the started stages with their agents.
+            replay_of: name of the investigation that it replays.
         """
         return cls(
+            replay=record.replay,
+            replay_of=replay_of,
             **{name: getattr(item, name) for name in InvestigationItem.model_fields},
             deadline=record.deadline,
             plan_hash=record.plan_hash,

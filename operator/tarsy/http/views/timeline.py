@@ -14,6 +14,7 @@ from pydantic import Field
 from tarsy.http.models import View
 from tarsy.http.views.common import STATE, FailureView, RunRef
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.integrity import Integrity
 from tarsy.record.replay import ReplayReport
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
@@ -30,6 +31,14 @@ class CitationView(View):
     stage: str | None
     agent: str | None
     tool: str | None
+    integrity: Integrity | None = Field(
+        default=None,
+        description="Who can write the quoted text. K: only the control plane. A: workloads as well. X: anybody "
+        "outside of the cluster. Null: not supported, or checked by an older version.",
+    )
+    replaced: bool = Field(
+        default=False, description="Whether the latest result of the same call no longer contains the quote."
+    )
 
 
 class ClaimView(View):
@@ -41,6 +50,9 @@ class ClaimView(View):
         default=(),
         description="Names and numbers of a supported claim that occur in none of its quotes, in the alert, or in the "
         "arguments of the cited calls. Such a claim does not raise confidence.",
+    )
+    contradicted: bool = Field(
+        default=False, description="Whether the latest results of all its calls no longer contain what it quotes."
     )
     citations: tuple[CitationView, ...]
 
@@ -64,6 +76,7 @@ class FindingView(View):
                 text=claim.text,
                 supported=claim.supported,
                 ungrounded=claim.ungrounded,
+                contradicted=claim.contradicted,
                 citations=tuple(
                     CitationView.model_validate(citation.model_dump(by_alias=True)) for citation in claim.citations
                 ),

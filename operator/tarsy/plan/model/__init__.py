@@ -29,6 +29,8 @@ from tarsy.plan.model._provider import (
 from tarsy.plan.model._reference import ConfigMapKey, ObjectRef, SecretKey, Value
 from tarsy.plan.model._server import (
     CustomMask,
+    EvidencePlan,
+    EvidenceRule,
     HttpTransport,
     MaskingPlan,
     ReachPlan,
@@ -47,6 +49,8 @@ __all__ = [
     "ChangesPlan",
     "ConfigMapKey",
     "CustomMask",
+    "EvidencePlan",
+    "EvidenceRule",
     "FallbackPlan",
     "HttpTransport",
     "LongRates",

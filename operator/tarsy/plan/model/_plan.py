@@ -115,7 +115,7 @@ class ReplayPlan(FrozenModel):
     """For people: `Investigation NAME`, or `ConfigMap NAME, key KEY`."""
     of: UUID | None = None
     """The recorded run, with which this replay is deleted; None: its record is kept elsewhere (a file, a case)."""
-    on_miss: Literal["Refuse", "Live"] = "Refuse"
+    on_miss: Literal["Refuse", "Live", "Simulate"] = "Refuse"
     seed: int | None = None
 
 

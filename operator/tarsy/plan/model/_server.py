@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from tarsy.plan.model._reference import FrozenModel, ObjectRef, Value
-from tarsy.plan.policy import ToolPolicy
+from tarsy.plan.policy import ToolPolicy, names
+from tarsy.record.integrity import Integrity
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
 
 
@@ -87,6 +88,31 @@ class ReachPlan(FrozenModel):
     """Tools that need none of `arguments`."""
 
 
+class EvidenceRule(FrozenModel):
+    """The integrity class of the results of some tools."""
+
+    tools: tuple[str, ...]
+    integrity: Integrity
+
+
+class EvidencePlan(FrozenModel):
+    """What the object of a server declares of the integrity of its results."""
+
+    rules: tuple[EvidenceRule, ...] = ()
+    trust_marks: bool = False
+    """Whether the server's own marks count in results of class A."""
+    state_tools: tuple[str, ...] = ()
+    """Tools whose result is the state at the time of the call."""
+
+    def integrity_of(self, tool: str) -> Integrity:
+        """Returns the class of the results of a tool: of the first rule that names it, else A."""
+        return next((rule.integrity for rule in self.rules if names(rule.tools, tool)), Integrity.A)
+
+    def is_state(self, tool: str) -> bool:
+        """Returns whether the result of a tool is a state."""
+        return names(self.state_tools, tool)
+
+
 class ServerPlan(FrozenModel):
     """One MCP server and its tools that one agent may use; `*` in the server's own lists matches any characters."""
 
@@ -113,6 +139,8 @@ class ServerPlan(FrozenModel):
     """ServiceAccount of the run's namespace that the server acts as, if it `wants_account`; None: none is set."""
     reach: ReachPlan | None = None
     """None in plans without this field (`tarsy.plan.reach.read_plan` bounds them)."""
+    evidence: EvidencePlan | None = Field(default=None, exclude_if=lambda evidence: evidence is None)
+    """None: nothing is declared, so workloads can write all results."""
 
     @property
     def wants_account(self) -> bool:

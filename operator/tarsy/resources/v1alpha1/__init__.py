@@ -21,6 +21,7 @@ from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationS
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
+from tarsy.resources.v1alpha1.tool_approval import ToolApproval, ToolApprovalSpec, ToolApprovalStatus
 
 KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
     {
@@ -37,6 +38,7 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             AlertRoute,
             EvalSuite,
             EvalRun,
+            ToolApproval,
         )
     }
 )
@@ -78,4 +80,7 @@ __all__ = [
     "Stage",
     "StageAgent",
     "Synthesis",
+    "ToolApproval",
+    "ToolApprovalSpec",
+    "ToolApprovalStatus",
 ]

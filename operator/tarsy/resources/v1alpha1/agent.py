@@ -36,8 +36,10 @@ class AgentSpec(Model):
     mcp_servers: McpSelections | None = Field(default=None, description="MCP servers whose tools the agent may use.")
     tool_policy: ToolPolicy | None = Field(
         default=None,
-        description="ReadOnly (the default): the agent gets only tools known to be read-only. All: the agent also "
-        "gets the other tools of servers whose own toolPolicy is All.",
+        description="ReadOnly (the default): the agent gets only tools known to be read-only. Approve: the agent "
+        "also gets the other tools of servers with toolPolicy Approve or All, and each call of them needs approval. "
+        "All: as Approve, and calls need approval only if the server's toolPolicy is Approve or the tool is in "
+        "tools.destructive.",
     )
     strategy: Strategy | None = Field(default=None, description="Strategy of the agent loop.")
     max_iterations: Iterations | None = Field(

@@ -314,13 +314,12 @@ class Chain(Resource[ChainSpec, ChainStatus]):
         *READY_COLUMNS,
         Column("Alert types", ".status.alertTypes", description="Alert types that this chain handles."),
         Column("Serving", ".status.servingRevision", description="Revision that new runs use, where promotion is set."),
-        AGE,
         Column(
             "Promoted",
             '.status.conditions[?(@.type=="Promoted")].reason',
-            description="Whether the newest revision serves, and why.",
-            wide=True,
+            description="Why the newest revision serves, or does not, where promotion is set.",
         ),
+        AGE,
         Column("Description", ".spec.description", description="Purpose of the chain.", wide=True),
         NOTIFY_COLUMN,
         Column(

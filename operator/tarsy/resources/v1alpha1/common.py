@@ -29,7 +29,7 @@ Strategy = Literal["react", "native-thinking", "langchain", "synthesis", "synthe
 LoopStrategy = Literal["react", "native-thinking", "langchain"]
 SuccessPolicy = Literal["Any", "All"]
 DesiredState = Literal["Running", "Concluded", "Cancelled"]
-ToolPolicy = Literal["ReadOnly", "All"]
+ToolPolicy = Literal["ReadOnly", "Approve", "All"]
 WEEK_SECONDS = 604_800
 YEAR_SECONDS = 31_536_000
 MAX_GROUPS = 256
@@ -50,6 +50,8 @@ class ConditionType(StrEnum):
     READY = "Ready"
     AVAILABLE = "Available"
     VERIFIED = "Verified"
+    NEEDS_APPROVAL = "NeedsApproval"
+    EVIDENCE_DECLARED = "EvidenceDeclared"
     SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"
@@ -61,6 +63,9 @@ class ConditionType(StrEnum):
     BUDGET_EXCEEDED = "BudgetExceeded"
     COMPLETE = "Complete"
     PASSED = "Passed"
+    DECIDED = "Decided"
+    EXECUTED = "Executed"
+    APPROVALS_ENFORCED = "ApprovalsEnforced"
 
 
 class NameRef(Model):

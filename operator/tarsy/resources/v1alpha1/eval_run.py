@@ -135,13 +135,14 @@ class EvalRun(Resource[EvalRunSpec, EvalRunStatus]):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Suite", ".spec.suiteRef.name", description="Suite that measures."),
         Column("Chain", ".spec.candidate.chainRef.name", description="Chain that is measured."),
+        Column("Revision", ".status.candidate.revision", description="Revision that is measured."),
         Column("Phase", ".status.phase", description="Phase of the run, or its verdict."),
         Column("Progress", ".status.progress", description="Finished and total samples."),
         Column("Pass rate", ".status.passRate", description="Share of the conclusive cases that passed."),
+        Column("Tokens", ".status.totalTokens", "integer", "Tokens of all samples so far."),
         Column("Cost", ".status.costUSD", description="Cost so far in US dollars. A trailing + marks a lower bound."),
         AGE,
         Column("Baseline", ".spec.baseline.evalRunRef.name", description="EvalRun to compare with.", wide=True),
-        Column("Revision", ".status.candidate.revision", description="Revision that is measured.", wide=True),
         Column("Author", ".spec.author.username", description="User on whose behalf the samples run.", wide=True),
         Column("Summary", ".status.summary", description="Reasons for the verdict.", wide=True),
     )

@@ -43,7 +43,7 @@ from tarsy.resources.v1alpha1.common import (
 Phase = Literal["Pending", "Queued", "Running", "Concluding", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StagePhase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary"]
-OnMiss = Literal["Refuse", "Live"]
+OnMiss = Literal["Refuse", "Live", "Simulate"]
 Confidence = Literal["High", "Medium", "Low", "Inconclusive"]
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 MAX_STAGES = 20
@@ -102,7 +102,8 @@ class Replay(Model):
     on_miss: OnMiss | None = Field(
         default=None,
         description="Answer to a tool call that is not recorded. Refuse: an error. Live: the tool server is asked, if "
-        "the tool is known to be read-only. Defaults to Refuse.",
+        "the tool is known to be read-only. Simulate: the agent's model makes an answer up, if the tool is known to be "
+        "read-only; no citation of it holds. Defaults to Refuse.",
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
         default=None, description="Number of this sample among several replays of the same record. Not sent to models."
@@ -217,6 +218,11 @@ class FindingSummary(Lenient):
     supported_claims: Count | None = Field(
         default=None, description="Number of claims with a citation that was found in the record."
     )
+    integrity: Literal["K", "A", "X"] | None = Field(
+        default=None,
+        description="Strongest class of the evidence. K: only the control plane writes it. A: workloads can write all "
+        "of it. X: anybody outside of the cluster can.",
+    )
 
 
 class RungSummary(Lenient):
@@ -225,6 +231,9 @@ class RungSummary(Lenient):
     exact: Count = Field(default=0, description="Recorded with the same arguments.")
     normalised: Count = Field(default=0, description="Recorded with arguments that mean the same.")
     derived: Count = Field(default=0, description="Computed from a recorded answer that contains more.")
+    wildcard: Count | None = Field(
+        default=None, description="Recorded for all arguments, so those of the call were not checked."
+    )
     miss: Count = Field(default=0, description="Not recorded. Includes uses of the model provider's own tools.")
     live: Count = Field(default=0, description="Answered by a tool server during the replay.")
 
@@ -264,13 +273,33 @@ class RecordRef(Lenient):
     )
 
 
+class ParkedSummary(Lenient):
+    """Why a run waits without a worker."""
+
+    reason: Annotated[str, StringConstraints(max_length=64)] = Field(
+        description="Approval (people decide about a tool call) or ProviderLimit (rate limit of an LLM provider)."
+    )
+    since: Time = Field(description="Time at which the run was parked.")
+    until: Time = Field(description="Time at which it goes on at the latest.")
+    message: Annotated[str, clipped(256), StringConstraints(max_length=256)] = Field(
+        default="", description="What it waits for."
+    )
+
+
 class InvestigationStatus(Status):
     """Progress and outcome of the run."""
 
     phase: Phase | None = Field(
         default=None,
-        description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker), Running, "
-        "Concluding (asked to stop and summarize), Succeeded, Failed, Cancelled, TimedOut.",
+        description="Phase for display: Pending (not accepted yet), Queued (waiting for a worker), Running (also "
+        "while it waits for people, see parked), Concluding (asked to stop and summarize), Succeeded, Failed, "
+        "Cancelled, TimedOut.",
+    )
+    parked: ParkedSummary | None = Field(
+        default=None, description="Set while the run waits for people or for a provider's rate limit."
+    )
+    waited_seconds: Count | None = Field(
+        default=None, description="Seconds for which the run has waited so; they count for no limit."
     )
     alert_type: AlertType | None = Field(default=None, description="Type of the alert.")
     severity: Severity | None = Field(default=None, description="Severity of the alert, if it has one.")
@@ -316,6 +345,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column("Severity", ".status.severity", description="Severity of the alert."),
         Column("Chain", ".status.chain", description="Chain of this run."),
         Column("Phase", ".status.phase", description="Phase of the run."),
+        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for."),
         Column("Progress", ".status.progress", description="Finished and total stages."),
         Column("Confidence", ".status.finding.confidence", description="Confidence of the agents in the finding."),
         Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),

@@ -32,6 +32,7 @@ from tarsy.resources.v1alpha1.common import (
     SecretSource,
     ToolPolicy,
 )
+from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.reach import Reach
@@ -185,7 +186,10 @@ class ToolFilter(Model):
         "repeated.",
     )
     destructive: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
-        default=(), max_length=256, description="Tools that are destructive, regardless of any other declaration."
+        default=(),
+        max_length=256,
+        description="Tools that are destructive, regardless of any other declaration. "
+        "Each call of them needs approval.",
     )
 
 
@@ -256,8 +260,9 @@ class MCPServerSpec(Model):
     tool_policy: ToolPolicy | None = Field(
         default=None,
         description="ReadOnly (the default): agents get only tools known to be read-only, from tools.readOnly "
-        "or, with trustAnnotations, from the server's annotations. All: agents with toolPolicy All "
-        "get every tool.",
+        "or, with trustAnnotations, from the server's annotations. Approve: agents with toolPolicy Approve or All also "
+        "get the other tools, each call of which needs approval. All: agents with toolPolicy All get every tool, and "
+        "only calls of tools.destructive need approval.",
     )
     trust_annotations: bool = Field(
         default=False,
@@ -282,6 +287,11 @@ class MCPServerSpec(Model):
         default=Reach(),
         description="Limits of tool calls in runs of other namespaces. By default, calls are bound to the "
         "namespace of the run.",
+    )
+    evidence: EvidenceDeclaration | None = Field(
+        default=None,
+        description="Who can write the results of the tools. By default, workloads can (class A): a finding that rests "
+        "on them alone has at most medium confidence.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may use this server. Defaults to none."
@@ -334,6 +344,12 @@ class MCPServer(Resource[MCPServerSpec, MCPServerStatus]):
             "Verified",
             '.status.conditions[?(@.type=="Verified")].status',
             description="Whether the server offers the tools that the object names.",
+            wide=True,
+        ),
+        Column(
+            "Evidence",
+            '.status.conditions[?(@.type=="EvidenceDeclared")].status',
+            description="Whether the object declares who can write the results.",
             wide=True,
         ),
         Column("Error", ".status.lastError", description="Error of the last health check.", wide=True),

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Message, Role
 from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, InteractionState, LoopState, StageOutcome, StageStart
@@ -65,14 +66,16 @@ class ToolCallRow:
     began: int = 0
     ended: int | None = None
     replayed: ReplayedFrom | None = None
+    marks: EvidenceMarks | None = None
 
 
 @dataclass
 class Record:
     """All that is on record of one run.
 
-    Every execution begins at `began`. `seconds` have passed since the run started and `age_seconds` since its tool
-    calls, for an attempt that begins now.
+    Every execution begins at `began`. `seconds` have passed since the run started, without the `waited_seconds` for
+    which it was parked, and `age_seconds` since its tool calls, for an attempt that begins now. `approved` are the
+    approvals that a call can consume, by id, with the id of the call.
     """
 
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -85,7 +88,9 @@ class Record:
     pins: dict[str, Mapping[str, str]] = field(default_factory=dict)
     offered: dict[UUID, OfferedTools] = field(default_factory=dict)
     exceeded: BudgetExceeded | None = None
+    approved: dict[UUID, UUID] = field(default_factory=dict)
     seconds: float = 0.0
+    waited_seconds: float = 0.0
     age_seconds: float = 0.0
     steps: int = 0
 

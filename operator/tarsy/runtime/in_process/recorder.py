@@ -19,7 +19,9 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Role, ToolOutcome
+from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -179,7 +181,7 @@ class MemoryRecorder:
         row.loop = result.loop
         self._events(events)
 
-    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> None:
+    async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
         """See the port."""
         self._enter(of=call.execution)
         new = call.id not in self.record.tool_calls
@@ -190,9 +192,11 @@ class MemoryRecorder:
             if earlier.state is InteractionState.STARTED:
                 _owed(earlier.start.attempt < call.attempt, "an attempt at a tool call is made once")
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
+        held = call.approval is None or self.record.approved.pop(call.approval, None) == call.id
         if new:
             self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
         self._events(events)
+        return call.made and held
 
     async def tool_call_answered(
         self, call: UUID, answer: ToolOutcome, duration_ms: int, events: Sequence[Event] = ()
@@ -201,6 +205,7 @@ class MemoryRecorder:
         self._enter()
         row = self.record.tool_calls[call]
         row.answered, row.duration_ms, row.replayed = answer.content, duration_ms, answer.replayed
+        row.marks = answer.marks
         self._events(events)
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
@@ -216,6 +221,7 @@ class MemoryRecorder:
             call.answered = result.result if call.answered is None else call.answered
             call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
             call.replayed = result.replayed if call.replayed is None else call.replayed
+            call.marks = result.marks if call.marks is None else call.marks
         calls: Sequence[object] = (None, None)
         if call.start.message_seq >= 0:  # else no message made the call
             calls = row.messages[call.start.message_seq].tool_calls or (None,)
@@ -253,10 +259,21 @@ class MemoryRecorder:
                     tool,
                     row.answered,
                     row.start.call.arguments,
+                    row.marks or EvidenceMarks(),
+                    made_up=row.replayed is not None and row.replayed.rung is Rung.SIMULATED,
                 )
                 for ref in {call_ref(row.start.idempotency_key), str(row.start.id)} & set(call_ids):
                     found[ref] = result
         return found
+
+    async def is_confirmed(self) -> bool:
+        """See the port."""
+        self._enter(fenced=False)
+        return any(
+            row.marks is not None and (row.marks.integrity is Integrity.K or bool(row.marks.control))
+            for row in self.record.tool_calls.values()
+            if row.state is InteractionState.COMPLETED
+        )
 
     async def history(self) -> RunHistory:
         """See the port."""
@@ -269,6 +286,7 @@ class MemoryRecorder:
         changed = max((math.inf if t.ended is None else t.ended for t in changes), default=-1)
         return RunHistory(
             seconds=self.record.seconds,
+            waited_seconds=self.record.waited_seconds,
             tokens=sum(u.total_tokens for u in known) + sum(g.estimated_tokens for g in guessed),
             cost_usd=sum((_cost(call) for call in calls), Decimal(0)),
             tool_calls=sum(t.start.made for t in tools),
@@ -292,6 +310,7 @@ class MemoryRecorder:
                     and t.state is InteractionState.COMPLETED
                     and t.began > changed,
                     repeated_of=t.start.repeated_of,
+                    answered=t.start.made and t.state is InteractionState.COMPLETED,
                 )
                 for t in sorted(tools, key=lambda t: t.ended or 0)
                 if t.state is not InteractionState.STARTED

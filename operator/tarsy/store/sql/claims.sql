@@ -15,6 +15,10 @@ WITH expired AS (
 )
 SELECT EXISTS (SELECT FROM worker WHERE id = :worker AND id NOT IN (SELECT id FROM expired))
 
+-- Whether `i` is not parked, or may go on: because of a decision, or as it has waited long enough.
+-- name: _awake
+(i.parked_at IS NULL OR i.wake_at <= clock_timestamp())
+
 -- Whether a claim of :worker may find something: any run that has no live worker, whatever the limits; or :worker has
 -- expired, which the claim reports.
 -- name: worth_a_claim
@@ -22,6 +26,7 @@ SELECT EXISTS (
     SELECT FROM investigation i LEFT JOIN lease l ON l.investigation = i.id
     LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
+        AND {_awake}
 ) OR NOT EXISTS (SELECT FROM worker WHERE id = :worker AND expires_at > clock_timestamp())
 
 -- Runs in progress: those with a live worker. Answers to questions are not counted: the limits of runs do not apply to
@@ -40,7 +45,7 @@ GROUP BY i.namespace, i.chain_namespace, i.chain
     AND NOT EXISTS (SELECT FROM worker newer WHERE newer.schema_version >= i.reader)
 ))
 
--- Runs that may be claimed: pending, handed back or orphaned; the first :limit of each namespace and chain. The sweep
+-- Runs that may be claimed: pending, handed back, orphaned, or parked and woken; the first :limit of each namespace and chain. The sweep
 -- ends those past their deadline. The recursion finds each namespace and chain with one look-up in the index.
 -- name: candidates
 WITH RECURSIVE line AS (
@@ -63,7 +68,7 @@ SELECT waiting.*, t.claimed_at AS served_at FROM line CROSS JOIN LATERAL (
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NULL
         AND i.namespace = line.namespace AND i.chain_namespace = line.chain_namespace AND i.chain = line.chain
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
-        AND {_readable}
+        AND {_readable} AND {_awake}
     ORDER BY i.replay, i.priority DESC, i.accepted_at, i.id LIMIT :limit
 ) waiting LEFT JOIN namespace_turn t ON t.namespace = waiting.namespace AND NOT t.questions
 
@@ -95,7 +100,7 @@ SELECT waiting.*, t.claimed_at AS served_at FROM space CROSS JOIN LATERAL (
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NOT NULL
         AND i.namespace = space.namespace
         AND (i.deadline IS NULL OR i.deadline > clock_timestamp())
-        AND {_readable}
+        AND {_readable} AND {_awake}
         AND NOT EXISTS (
             SELECT FROM investigation before
             WHERE before.parent = i.parent AND before.place < i.place AND before.state IN ('pending', 'running')
@@ -119,14 +124,24 @@ ON CONFLICT (namespace, questions) DO UPDATE SET claimed_at = excluded.claimed_a
 -- name: lock_leases
 SELECT investigation FROM lease WHERE investigation = ANY(:ids::uuid[]) FOR UPDATE SKIP LOCKED
 
+-- A run that was parked goes on with what was left of its deadline.
 -- name: take
-WITH taken AS (
+WITH parked AS MATERIALIZED (
+    SELECT id, parked_at, parked_for,
+        extract(epoch FROM clock_timestamp() - parked_at)::double precision AS seconds
+    FROM investigation WHERE id = ANY(:ids::uuid[]) ORDER BY id FOR UPDATE
+), taken AS (
     UPDATE investigation i SET
         state = 'running', attempt = attempt + 1, revision = revision + 1,
         started_at = coalesce(started_at, clock_timestamp()),
-        deadline = coalesce(deadline, clock_timestamp() + limit_seconds * interval '1 second')
-    WHERE id = ANY(:ids::uuid[]) AND state IN ('pending', 'running')
-    RETURNING id, attempt, namespace, name, desired_state, deadline, parent, started_at - accepted_at AS waited
+        deadline = coalesce(
+            deadline, clock_timestamp() + coalesce(seconds_left, limit_seconds) * interval '1 second'
+        ),
+        waited_seconds = waited_seconds + coalesce(p.seconds, 0),
+        parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL
+    FROM parked p WHERE i.id = p.id AND i.state IN ('pending', 'running')
+    RETURNING i.id, attempt, namespace, name, desired_state, deadline, parent, started_at - accepted_at AS waited,
+        p.parked_for, p.seconds
 ), leased AS (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, :worker FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
@@ -135,8 +150,10 @@ SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, 
     CASE WHEN t.parent IS NULL THEN n.alert_data ELSE '' END AS alert_data,
     CASE WHEN t.parent IS NOT NULL THEN coalesce(n.question, n.alert_data) END AS question,
     extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left,
-    extract(epoch FROM t.waited)::double precision AS waited_seconds
+    extract(epoch FROM t.waited)::double precision AS waited_seconds,
+    t.parked_for, coalesce(t.seconds, 0) AS parked_seconds
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
+ORDER BY array_position(:ids::uuid[], t.id)
 
 -- A worker that registers holds no lease, even if it held some before. One whose code is too old for the schema (:knows
 -- is the newest migration it knows) is not registered.

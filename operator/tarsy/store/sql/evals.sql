@@ -69,6 +69,36 @@ FROM eval_sample WHERE run = :run GROUP BY case_name ORDER BY case_name
 SELECT case_name, sample, investigation, outcome, checks, confident_wrong, coverage, tokens, cost_usd, cost_complete
 FROM eval_sample WHERE run = :run ORDER BY case_name, sample LIMIT :limit
 
+-- The newest runs of a suite.
+-- name: suite_runs
+SELECT r.*, b.name AS baseline_name FROM eval_run r LEFT JOIN eval_run b ON b.id = r.baseline
+WHERE r.suite = :suite ORDER BY r.started_at DESC, r.id LIMIT :limit
+
+-- name: cells
+SELECT run, case_name AS name,
+    count(*) FILTER (WHERE outcome = 'Passed')::integer AS passed,
+    count(*) FILTER (WHERE outcome = 'Failed')::integer AS failed,
+    count(*) FILTER (WHERE outcome = 'Inconclusive')::integer AS inconclusive,
+    count(*) FILTER (WHERE confident_wrong)::integer AS confident_wrong,
+    avg(coverage)::float8 AS coverage, coalesce(sum(tokens), 0)::bigint AS tokens, sum(cost_usd) AS cost_usd,
+    coalesce(bool_and(cost_complete), true) AS cost_complete
+FROM eval_sample WHERE run = ANY(:runs::uuid[]) GROUP BY run, case_name
+
+-- Tool calls by the origin of their answers, of the samples whose investigations are on record.
+-- name: cell_rungs
+SELECT s.run, s.case_name AS name, r.key AS rung, sum(r.value::integer)::integer AS calls
+FROM eval_sample s JOIN investigation i ON i.id = s.investigation
+CROSS JOIN LATERAL jsonb_each_text(coalesce(i.replay_report->'rungs', '{}'::jsonb)) r
+WHERE s.run = ANY(:runs::uuid[]) GROUP BY s.run, s.case_name, r.key
+
+-- name: sample_page
+SELECT s.case_name, s.sample, i.name AS investigation, s.outcome, s.checks, s.confident_wrong, s.coverage, s.tokens,
+    s.cost_usd, s.cost_complete
+FROM eval_sample s LEFT JOIN investigation i ON i.id = s.investigation
+WHERE s.run = :run AND (s.case_name, s.sample) > (:case_name, :sample::integer)
+    AND (:only::text IS NULL OR s.case_name = :only)
+ORDER BY s.case_name, s.sample LIMIT :limit
+
 -- The tool calls of a run, each once: an interrupted try counts only where no later one followed.
 -- name: made_calls
 SELECT DISTINCT ON (s.index, e.index, c.message_seq, c.index)

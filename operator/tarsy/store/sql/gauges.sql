@@ -2,16 +2,18 @@
 
 -- name: now
 WITH open AS (
-    SELECT state = 'pending' AS queued, parent IS NOT NULL AS question, accepted_at
+    SELECT state = 'pending' AS queued, parent IS NOT NULL AS question, accepted_at, parked_for, parked_at
     FROM investigation WHERE state IN ('pending', 'running')
 )
 SELECT runs.*, late.*, owed.*, told.*,
     (SELECT count(*) FROM worker WHERE expires_at > clock_timestamp()) AS workers
 FROM (
     SELECT count(*) FILTER (WHERE queued AND NOT question) AS queued,
-        count(*) FILTER (WHERE NOT queued AND NOT question) AS running,
+        count(*) FILTER (WHERE NOT queued AND NOT question AND parked_at IS NULL) AS running,
         count(*) FILTER (WHERE queued AND question) AS queued_questions,
-        count(*) FILTER (WHERE NOT queued AND question) AS running_questions,
+        count(*) FILTER (WHERE NOT queued AND question AND parked_at IS NULL) AS running_questions,
+        count(*) FILTER (WHERE parked_for = 'Approval') AS parked_approvals,
+        count(*) FILTER (WHERE parked_for = 'ProviderLimit') AS parked_limits,
         extract(epoch FROM clock_timestamp() - min(accepted_at) FILTER (WHERE queued AND NOT question))::float8 AS oldest
     FROM open
 ) runs, (

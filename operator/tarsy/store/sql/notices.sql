@@ -1,8 +1,8 @@
 -- Keeps the outbox of notices about runs: a row is owed until it was sent or given up.
 
 -- name: owe
-INSERT INTO notice (id, investigation, target, occasion, settings, thread)
-VALUES (:id, :investigation, :target, :occasion, :settings, :thread)
+INSERT INTO notice (id, investigation, target, occasion, settings, thread, number)
+VALUES (:id, :investigation, :target, :occasion, :settings, :thread, :number)
 ON CONFLICT DO NOTHING
 
 -- The AlertRoute (namespace/name) whose incident an Alert stands for.

@@ -1,11 +1,16 @@
 -- Reads the record for the projector, the HTTP API and the CLI.
 
+-- A parked run that was woken waits for a worker.
+-- name: _state
+CASE WHEN parked_at IS NULL THEN state WHEN wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END AS state
+
 -- name: _columns
-id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, state, desired_state, attempt,
+id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, {_state}, desired_state, attempt,
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
-    executive_summary_error, failure_reason, failure_message, parent, published_digest, seal, replay, replay_report
+    executive_summary_error, failure_reason, failure_message, parent, published_digest, seal, replay, replay_report,
+    parked_at, parked_for, parked_note, wake_at, waited_seconds
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id
@@ -74,7 +79,7 @@ ORDER BY changed.seq
 -- name: queue_depth
 SELECT count(*) FILTER (WHERE i.state = 'pending') AS pending,
     count(*) FILTER (WHERE i.state = 'running' AND w.id IS NOT NULL) AS running,
-    count(*) FILTER (WHERE i.state = 'running' AND w.id IS NULL) AS orphaned
+    count(*) FILTER (WHERE i.state = 'running' AND w.id IS NULL AND i.parked_at IS NULL) AS orphaned
 FROM investigation i LEFT JOIN lease l ON l.investigation = i.id
 LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > now()
 WHERE i.state IN ('pending', 'running')

@@ -21,7 +21,7 @@ WHERE s.investigation = :run ORDER BY s.index, e.index
 -- Calls that were made and have a result; of several tries, the one with it.
 -- name: calls
 SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.result, c.state = 'failed' AS is_error,
-    c.access, c.repeatable, c.idempotency_key, c.started_at,
+    c.access, c.repeatable, c.idempotency_key, c.started_at, c.integrity,
     (SELECT m.content FROM message m WHERE m.execution = c.execution AND m.seq = c.message_seq + 1 + c.index) AS told
 FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
 WHERE s.investigation = :run AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL

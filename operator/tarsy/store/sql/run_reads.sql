@@ -27,7 +27,7 @@ FROM (
 -- tries the last. Interrupted calls have no result.
 -- name: evidence
 SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
-    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result, c.arguments
+    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result, c.arguments, c.integrity, c.rung
 FROM unnest(:call_ids::text[]) AS cited (id)
 JOIN stage s ON s.investigation = :investigation
 JOIN execution e ON e.stage = s.id
@@ -35,6 +35,13 @@ JOIN mcp_interaction c ON c.execution = e.id
     AND cited.id IN ('call_' || left(replace(c.idempotency_key, '-', ''), 12), c.id::text)
 WHERE c.state IN ('completed', 'failed') AND c.result IS NOT NULL
 ORDER BY cited.id, c.attempt DESC
+
+-- name: is_confirmed
+SELECT EXISTS (
+    SELECT FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+    WHERE s.investigation = :investigation AND c.state = 'completed'
+        AND (c.integrity ->> 'class' = 'K' OR c.integrity -> 'control' -> 0 IS NOT NULL)
+) AS confirmed
 
 -- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
@@ -48,7 +55,9 @@ ORDER BY t.seq
 -- Usage of the run by all its attempts; a call of unknown usage counts with its estimate.
 -- name: history
 SELECT
-    extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision AS seconds,
+    extract(epoch FROM clock_timestamp() - coalesce(i.started_at, clock_timestamp()))::double precision
+        - i.waited_seconds AS seconds,
+    i.waited_seconds,
     i.budget_limit, i.budget_message, m.*, t.*,
     (SELECT array_agg(s.id) FROM stage s WHERE s.investigation = i.id) AS stages
 FROM investigation i, LATERAL (
@@ -76,6 +85,7 @@ WITH calls AS (
 )
 SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.repeated_of,
     extract(epoch FROM clock_timestamp() - c.finished_at)::double precision AS age_seconds,
+    c.made AND c.state = 'completed' AS answered,
     c.made AND c.access = 'read-only' AND c.state = 'completed' AND (change.at IS NULL OR c.started_at >= change.at)
         AS usable
 FROM calls c, change WHERE c.state <> 'started' ORDER BY c.finished_at

@@ -26,6 +26,7 @@ RETURNING investigation
 WITH run AS (
     UPDATE investigation i SET
         desired_state = :desired, revision = revision + 1, event_seq = event_seq + 1,
+        wake_at = CASE WHEN parked_at IS NULL THEN wake_at ELSE clock_timestamp() END,
         state = CASE WHEN state = 'pending' THEN 'cancelled' ELSE state END,
         finished_at = CASE WHEN state = 'pending' THEN now() END,
         failure_reason = CASE WHEN state = 'pending' THEN :failure_reason END,
@@ -51,6 +52,37 @@ WITH run AS (
     ON CONFLICT DO NOTHING
 )
 SELECT state, parent IS NOT NULL AS question FROM run
+
+-- The number of parked runs, and of those of the namespace of run :id.
+-- name: parked
+SELECT count(*) AS total, count(*) FILTER (WHERE p.namespace = i.namespace) AS of_namespace
+FROM investigation i LEFT JOIN investigation p ON p.parked_at IS NOT NULL AND p.state = 'running'
+WHERE i.id = :id
+
+-- Parks a run until :until, and no longer than it may wait in all. What was decided since its claim wakes it at once.
+-- name: park
+UPDATE investigation SET
+    parked_at = clock_timestamp(), parked_for = :reason, parked_note = :note, revision = revision + 1,
+    wake_at = CASE
+        WHEN wake_at IS NOT NULL OR desired_state <> 'Running' THEN clock_timestamp()
+        ELSE least(:until, clock_timestamp() + greatest(:seconds - waited_seconds, 0) * interval '1 second')
+    END,
+    seconds_left = extract(epoch FROM deadline - clock_timestamp()), deadline = NULL,
+    priority = greatest(priority, :priority)
+WHERE id = :id AND state = 'running'
+RETURNING wake_at <= clock_timestamp() AS woken
+
+-- name: give_back
+DELETE FROM lease WHERE investigation = :investigation AND attempt = :attempt
+
+-- name: was_parked
+SELECT EXISTS (SELECT FROM investigation WHERE id = :id AND attempt = :attempt AND parked_at IS NOT NULL)
+
+-- A run that is not parked at the moment remembers it, for it may be about to.
+-- name: wake
+UPDATE investigation SET wake_at = least(wake_at, clock_timestamp()), revision = revision + 1
+WHERE id = :id AND state = 'running' AND (wake_at IS NULL OR wake_at > clock_timestamp())
+RETURNING parked_at IS NOT NULL AS parked
 
 -- The object is deleted: its record stays and is not published any more.
 -- name: forget_object
@@ -94,6 +126,8 @@ WITH open AS MATERIALIZED (
 ), run AS (
     UPDATE investigation i SET
         state = :state, finished_at = clock_timestamp(), revision = i.revision + 1,
+        waited_seconds = i.waited_seconds + coalesce(extract(epoch FROM clock_timestamp() - i.parked_at), 0),
+        parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL,
         event_seq = i.event_seq + CASE WHEN :event::uuid IS NULL THEN 0 ELSE 1 END,
         final_analysis = :final_analysis, finding = :finding::jsonb, executive_summary = :executive_summary,
         executive_summary_error = :executive_summary_error,

@@ -1,8 +1,13 @@
 -- Lists of investigations: a page of those that pass the filters, in one order. A statement is put together from these
 -- blocks; each parameter has one name, whatever blocks are used together.
 
+-- A parked run that was woken waits for a worker.
+-- name: _state
+CASE WHEN i.parked_at IS NULL THEN i.state WHEN i.wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END
+
 -- name: page
-SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chain_namespace, i.state, i.desired_state,
+SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chain_namespace, {_state} AS state,
+    i.desired_state,
     i.attempt, i.revision, i.accepted_at, i.started_at, i.finished_at, i.stages_planned, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.model_calls, i.tool_calls, i.cost_usd,
     i.cost_complete, i.budget_limit, i.budget_message, 
@@ -64,7 +69,7 @@ AND i.namespace = ANY(:namespaces::text[]) AND i.namespace_uid = ANY(:namespace_
 -- name: of_ids
 AND i.id = ANY(:ids::uuid[])
 -- name: in_states
-AND i.state = ANY(:states::text[])
+AND {_state} = ANY(:states::text[])
 -- name: of_alert_type
 AND i.alert_type = :alert_type::text
 -- name: of_chain

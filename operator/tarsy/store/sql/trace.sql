@@ -15,7 +15,8 @@ FROM investigation i JOIN investigation_input n ON n.investigation = i.id WHERE 
 
 -- The answers after place :after, with their questions.
 -- name: answers
-SELECT i.id, i.name, i.place, coalesce(n.question, n.alert_data) AS question, n.author->>'username' AS author, i.state,
+SELECT i.id, i.name, i.place, coalesce(n.question, n.alert_data) AS question, n.author->>'username' AS author,
+    CASE WHEN i.parked_at IS NULL THEN i.state WHEN i.wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END AS state,
     i.desired_state, i.revision, i.accepted_at, i.started_at, i.finished_at, i.final_analysis AS answer, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.cost_usd, i.cost_complete,
     i.failure_reason, i.failure_message
@@ -71,6 +72,14 @@ WHERE s.investigation = :investigation
 -- name: calls
 SELECT * FROM ({_calls}) c WHERE :begun::timestamptz IS NULL OR (c.started_at, c.id) > (:begun, :last::uuid)
 ORDER BY c.started_at, c.id LIMIT :limit
+
+-- Tool calls of a run in the order in which its agents asked for them; of several tries the last.
+-- name: placed_calls
+SELECT DISTINCT ON (s.index, e.index, c.message_seq, c.index) s.name AS stage, e.display_name AS agent,
+    concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments
+FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+WHERE s.investigation = :investigation
+ORDER BY s.index, e.index, c.message_seq, c.index, c.attempt DESC LIMIT :limit
 
 -- A call must belong to the requested run, or to an answer to a question about it.
 -- name: model_call

@@ -273,14 +273,28 @@ closed AS (
     ON CONFLICT DO NOTHING
 )
 
--- Earlier tries of the same call, left open by dead attempts, are interrupted.
+-- Earlier tries of the same call, left open by dead attempts, are interrupted. A call with an :approval consumes it: at
+-- most one statement ever does, and may be written again when its answer was lost on the way.
 -- name: _tool_call_started
-given_up AS (
+consumed AS (
+    UPDATE tool_approval a SET state = 'consumed', consumed_attempt = :attempt, revision = a.revision + 1
+    FROM run
+    WHERE a.id = :approval AND a.interaction = :id AND a.investigation = run.id AND a.state = 'approved'
+        AND a.expires_at > clock_timestamp() AND a.checked_at > clock_timestamp() - interval '2 minutes'
+    RETURNING a.id
+), given_up AS (
     UPDATE mcp_interaction c SET state = 'interrupted', finished_at = now()
     FROM run
     WHERE c.execution = :execution AND c.message_seq = :message_seq AND c.index = :index
         AND c.attempt < :call_attempt AND c.state = 'started'
 )
+
+-- Whether the call may be sent: it needs no approval, or has consumed one.
+-- name: _may_be_sent
+:made AND (:approval::uuid IS NULL OR (SELECT count(*) > 0 FROM consumed) OR EXISTS (
+    SELECT FROM tool_approval a
+    WHERE a.id = :approval AND a.interaction = :id AND a.state = 'consumed' AND a.consumed_attempt = :attempt
+)) AS made
 
 -- name: _tool_call_row
 INSERT INTO mcp_interaction AS c
@@ -296,8 +310,8 @@ ON CONFLICT (id) DO UPDATE SET attempt = c.attempt
 closed AS (
     UPDATE mcp_interaction c SET
         state = :ended_state, finished_at = now(), duration_ms = coalesce(c.duration_ms, :ended_duration_ms),
-        result = coalesce(c.result, :ended_result), rung = coalesce(c.rung, :ended_rung),
-        cassette_line = coalesce(c.cassette_line, :ended_cassette_line)
+        result = coalesce(c.result, :ended_result), integrity = coalesce(c.integrity, :ended_integrity),
+        rung = coalesce(c.rung, :ended_rung), cassette_line = coalesce(c.cassette_line, :ended_cassette_line)
     FROM fence WHERE c.id = :ended_id AND c.state = 'started'
     RETURNING c.made
 ), tally AS MATERIALIZED (
@@ -344,12 +358,13 @@ SELECT EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found FROM r
 -- name: tool_call_started
 WITH {_fence}, {_run}, {_events}, {_tool_call_started}
 {_tool_call_row}
-RETURNING true AS found
+RETURNING true AS found, {_may_be_sent}
 
 -- The result of a call that stays open, because its summary for the model is to be made first.
 -- name: tool_call_answered
 WITH {_fence}, {_run}, {_events}
-UPDATE mcp_interaction c SET duration_ms = :duration_ms, result = :result, rung = :rung, cassette_line = :cassette_line
+UPDATE mcp_interaction c SET
+    duration_ms = :duration_ms, result = :result, integrity = :integrity, rung = :rung, cassette_line = :cassette_line
 FROM run WHERE c.id = :id
 RETURNING true AS found
 
@@ -362,7 +377,7 @@ SELECT EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found FROM r
 -- name: model_call_finished__tool_call_started
 WITH {_fence}, {_model_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
-RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
+RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found, {_may_be_sent}
 
 -- Boundaries (d) and (a).
 -- name: tool_call_finished__model_call_started
@@ -380,4 +395,4 @@ RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found
 -- name: tool_call_finished__tool_call_started
 WITH {_fence}, {_tool_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
-RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found
+RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found, {_may_be_sent}

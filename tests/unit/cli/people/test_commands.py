@@ -27,7 +27,7 @@ COMMANDS = [
         "timeline run -n Shop",
         "timeline run -o xml",
         "trace run --llm 1 --mcp 2",
-        "replay run --on-miss Simulate",
+        "replay run --on-miss Guess",
         "replay run --chain ../x",
         "usage --by model",
         "usage --since yesterday",

@@ -1,0 +1,1 @@
+"""Asks people about calls of tools, and takes what they decided."""

@@ -1,0 +1,193 @@
+"""Reconciles ToolApprovals: takes the decisions of people, and lets the run go on.
+
+Watches: ToolApprovals, and through the rounds of `approvals.requests` their rows. Decides: whether the decisions are
+an approval now, by the rights of those who decided, uid and generation of the MCPServer, and a forged decision that the
+API server must refuse. Writes: the decision into the database, `Decided`, `Executed`, `ApprovalsEnforced`, an Event.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from tarsy.controllers.approvals.enforcement import why_not_enforced
+from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.status import write_status
+from tarsy.kube.access import ResourceAttributes, Subject, may
+from tarsy.kube.client import ApiError
+from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge_decisions
+from tarsy.resources.meta import GROUP, Condition, Conditions, ConditionStatus, set_condition
+from tarsy.resources.v1alpha1 import MCPServer, ToolApproval, ToolApprovalStatus
+from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.store.approvals import ApprovalRecord, ApprovalStore
+
+DOUBT_SECONDS = 15.0
+"""Seconds until decisions that do not count yet are judged again: rights and policies are not watched."""
+
+SETTLED_KEPT = timedelta(days=7)
+"""Time for which the object of a settled approval is kept; the record has it longer."""
+
+_PHASES = {
+    ApprovalState.PENDING: "Pending",
+    ApprovalState.APPROVED: "Approved",
+    ApprovalState.REJECTED: "Rejected",
+    ApprovalState.EXPIRED: "Expired",
+    ApprovalState.WITHDRAWN: "Withdrawn",
+    ApprovalState.STALE: "Stale",
+    ApprovalState.CONSUMED: "Executed",
+}
+_SAID = {
+    ApprovalState.REJECTED: "Rejected; the call was not sent.",
+    ApprovalState.EXPIRED: "Nobody decided in time; the call was not sent.",
+    ApprovalState.WITHDRAWN: "The run ended, or this object was deleted; the call was not sent.",
+    ApprovalState.STALE: "What the call would change is not what people were shown; the call was not sent.",
+    ApprovalState.APPROVED: "Approved; the run goes on.",
+    ApprovalState.CONSUMED: "The call was sent, once.",
+}
+
+
+async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: ReconcileContext) -> float | None:
+    """Takes decisions and updates the status; returns the seconds until the next look, None when none is needed.
+
+    Args:
+        approval: the object.
+        approvals: the stored approvals.
+        context: of all reconciles.
+
+    Raises:
+        ApiError: the Kubernetes API refused or could not be reached.
+        StoreError: Postgres is unavailable.
+    """
+    now = datetime.now(UTC)
+    record = await approvals.of_object(approval.metadata.uid)
+    if record is None:
+        status = _status(approval, ApprovalState.WITHDRAWN, "TARSy has no record of it; nothing runs by it.", now)
+        await write_status(context.kubernetes.client, context.cache, approval, status)
+        return None
+    enforced: str | None = None
+    if record.state is ApprovalState.PENDING:
+        state, decisions, enforced = await _judged(approval, record, now, context)
+        if state is not ApprovalState.PENDING:
+            await approvals.settle(record.id, state, decisions, _SAID[state])
+            record = await approvals.of_object(approval.metadata.uid) or record
+    elif record.state is ApprovalState.APPROVED and not _is_as_shown(approval, record, context):
+        await approvals.settle(record.id, ApprovalState.STALE, (), _SAID[ApprovalState.STALE])
+        record = await approvals.of_object(approval.metadata.uid) or record
+    if record.state is not ApprovalState.PENDING and record.revision > record.published:
+        await context.store.runs.wake(record.investigation)
+    status = _status(approval, record.state, record.outcome or "", now, record, enforced)
+    written = await write_status(context.kubernetes.client, context.cache, approval, status)
+    await approvals.published(record.id, record.revision)
+    if written is not None and record.state is not ApprovalState.PENDING and status.phase != approval.status.phase:
+        await context.kubernetes.events.tell(approval, _PHASES[record.state], record.outcome or "")
+    if record.state in (ApprovalState.PENDING, ApprovalState.APPROVED):
+        left = (record.expires_at - now).total_seconds()
+        return DOUBT_SECONDS if approval.spec.decisions or left <= 0 else min(left + 1, 600.0)
+    return await _expire(approval, record, now, context)
+
+
+async def withdraw_deleted(uid: str, approvals: ApprovalStore, context: ReconcileContext) -> None:
+    """Withdraws an approval whose object was deleted; the decisions stay on record."""
+    record = await approvals.of_object(uid)
+    if record is not None:
+        text = _SAID[ApprovalState.WITHDRAWN]
+        await approvals.settle(record.id, ApprovalState.WITHDRAWN, outcome=text)
+        await context.store.runs.wake(record.investigation)
+
+
+async def _judged(
+    approval: ToolApproval, record: ApprovalRecord, now: datetime, context: ReconcileContext
+) -> tuple[ApprovalState, list[SignedDecision], str | None]:
+    """Returns what the decisions amount to, those of them that count, and why approvals do not count at all."""
+    if not record.run_open:
+        return ApprovalState.WITHDRAWN, [], None
+    asked = AskedApproval(record.digest, record.required, frozenset(record.requesters), record.expires_at)
+    decisions = [
+        SignedDecision(one.username, one.decision == "Approve", one.arguments_digest, one.groups, one.reason or "")
+        for one in approval.spec.decisions
+    ]
+    entitled = frozenset([one.username for one in decisions if await _may_approve(one, approval, context)])
+    counted = [one for one in decisions if one.username in entitled and one.digest == record.digest]
+    state = judge_decisions(asked, counted, entitled, now)
+    if state is not ApprovalState.APPROVED:
+        return state, counted, None
+    if not _is_as_shown(approval, record, context):
+        return ApprovalState.STALE, counted, None
+    if (why := await why_not_enforced(approval, context.kubernetes.client)) is not None:
+        return ApprovalState.PENDING, [], why
+    return state, counted, None
+
+
+async def _may_approve(decision: SignedDecision, approval: ToolApproval, context: ReconcileContext) -> bool:
+    call = approval.spec.call
+    what = ResourceAttributes("approve", GROUP, MCPServer.PLURAL, namespace=call.server_namespace, name=call.server)
+    try:
+        return await may(context.kubernetes.client, Subject(decision.username, groups=decision.groups), what)
+    except ApiError as error:
+        if error.transient:
+            raise
+        return False  # nobody could say, which is never a yes
+
+
+def _is_as_shown(approval: ToolApproval, record: ApprovalRecord, context: ReconcileContext) -> bool:
+    """Whether object and server are those that were asked about."""
+    spec, asked = approval.spec, record.request
+    server = context.cache.get(MCPServer, spec.call.server_namespace, spec.call.server)
+    return (
+        server is not None
+        and {"uid": server.metadata.uid, "generation": server.metadata.generation} == asked["server"]
+        and spec.arguments_digest == record.digest
+        and spec.call.to_dict() == asked["shown"]["call"]
+    )
+
+
+def _status(
+    approval: ToolApproval,
+    state: ApprovalState,
+    said: str,
+    now: datetime,
+    record: ApprovalRecord | None = None,
+    not_enforced: str | None = None,
+) -> ToolApprovalStatus:
+    over = state is not ApprovalState.PENDING
+    wanted: list[tuple[ConditionType, ConditionStatus, str, str]] = [
+        (
+            ConditionType.DECIDED,
+            "True" if over else "False",
+            _PHASES[state],
+            said or _SAID.get(state) or f"Waits until {approval.spec.expires_at:%Y-%m-%dT%H:%M:%SZ}.",
+        ),
+        (
+            ConditionType.EXECUTED,
+            "True" if state is ApprovalState.CONSUMED else "False" if over else "Unknown",
+            "Sent" if state is ApprovalState.CONSUMED else "NotSent",
+            said or _SAID.get(state, ""),
+        ),
+    ]
+    if not_enforced is not None:
+        wanted.append((ConditionType.APPROVALS_ENFORCED, "False", "ForgeryAdmitted", f"Nothing runs: {not_enforced}."))
+    elif state in (ApprovalState.APPROVED, ApprovalState.CONSUMED):
+        told = "The API server refused a forged decision before this one counted."
+        wanted.append((ConditionType.APPROVALS_ENFORCED, "True", "ForgeryRefused", told))
+    conditions: Conditions = approval.status.conditions
+    for type_, status, reason, message in wanted:
+        new = Condition(type=type_, status=status, reason=reason, message=message)
+        new = new.model_copy(update={"observed_generation": approval.metadata.generation})
+        conditions = set_condition(conditions, new, now)
+    return ToolApprovalStatus(
+        observed_generation=approval.metadata.generation,
+        conditions=conditions,
+        phase=_PHASES[state],
+        target=next((f"{one.kind}/{one.name}" for one in approval.spec.targets), None),
+        decided_by=record.decided_by if record is not None else (),
+        decided_at=record.decided_at if record is not None else None,
+        outcome=record.outcome if record is not None else said,
+    )
+
+
+async def _expire(
+    approval: ToolApproval, record: ApprovalRecord, now: datetime, context: ReconcileContext
+) -> float | None:
+    left = ((record.decided_at or now) + SETTLED_KEPT - now).total_seconds()
+    if left > 0:
+        return left + 1
+    meta = approval.metadata
+    await context.kubernetes.client.delete(approval.KIND, meta.namespace, meta.name, uid=meta.uid)
+    return None

@@ -1,0 +1,32 @@
+"""Decides the verdict on an EvalRun from its frozen terms and its stored samples, for controllers and readers alike."""
+
+from collections.abc import Sequence
+
+from tarsy.evals.cases import EvalTerms
+from tarsy.evals.verdict import CaseSamples, SuiteVerdict, decide
+from tarsy.store.evals import CaseTotals
+
+
+def run_verdict(terms: EvalTerms, totals: Sequence[CaseTotals]) -> SuiteVerdict:
+    """Decides the verdict from the samples by case.
+
+    Args:
+        terms: what the run measures and how it is decided.
+        totals: samples by outcome, of the cases that have one.
+    """
+    known = {one.name: one for one in totals}
+    samples = [
+        CaseSamples(
+            name=case.name,
+            digest=case.digest,
+            passed=known[case.name].passed,
+            failed=known[case.name].failed,
+            inconclusive=known[case.name].inconclusive,
+            confident_wrong=known[case.name].confident_wrong,
+            asked=terms.samples,
+        )
+        for case in terms.cases
+        if case.name in known
+    ]
+    baseline = None if terms.baseline is None else [one.samples() for one in terms.baseline]
+    return decide(samples, baseline, terms.gate, {case.name for case in terms.cases})

@@ -1,0 +1,35 @@
+"""Reads the integrity classes of a tool result from the declaration of its server's object, and the server's marks.
+
+A server marks with `tarsy.dev/integrity` in the `_meta` of a result that has one block of text: `{"K": [[start, end],
+...]}`, places in the text in characters. Marks count only where the object trusts them, and never in a result that it
+declares to come from outside.
+"""
+
+import mcp_types as types
+
+from tarsy.plan.model import EvidencePlan
+from tarsy.record.integrity import EvidenceMarks, Integrity, checked_spans
+
+RESULT_INTEGRITY = "tarsy.dev/integrity"
+
+
+def evidence_marks(
+    declared: EvidencePlan | None, tool: str, result: types.CallToolResult, text: str
+) -> EvidenceMarks | None:
+    """Returns the classes of a result; None where its server's object declares nothing.
+
+    Args:
+        declared: by the object of the server.
+        tool: name of the tool on its server.
+        result: the response of the server.
+        text: what became of it.
+    """
+    if declared is None:
+        return None
+    integrity = declared.integrity_of(tool)
+    spans: tuple[tuple[int, int], ...] = ()
+    if declared.trust_marks and integrity is Integrity.A and len(result.content) == 1:
+        block, marks = result.content[0], (result.meta or {}).get(RESULT_INTEGRITY)
+        if isinstance(block, types.TextContent) and block.text == text and isinstance(marks, dict):
+            spans = checked_spans(marks.get(Integrity.K.value), len(text))
+    return EvidenceMarks(integrity, spans, declared.is_state(tool))

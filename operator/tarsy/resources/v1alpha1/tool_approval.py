@@ -1,0 +1,198 @@
+"""ToolApproval: one call of a tool that waits for people.
+
+Decision: the operator writes it, and people append decisions, each with the digest of what they were shown. The call on
+record runs, never a text of this object. A username in it proves nothing by itself: the policy `tarsy-approve`
+(manifests/components/policies) lets people write their own name only, and where it is not in force nothing is executed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.meta import AGE, Column, Resource, Status
+from tarsy.resources.schema import (
+    LabelName,
+    Model,
+    ObjectName,
+    Time,
+    ToolName,
+    Uid,
+    Unique,
+    ValidationRule,
+    clipped,
+)
+from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS, ServerName, immutable
+
+MAX_ARGUMENTS, MAX_DIFF, MAX_CLAIM, MAX_QUOTES, MAX_TARGETS = 8_192, 16_384, 1_024, 16, 16
+CallDigest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$", max_length=71)]
+CallPlace = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Username = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+
+
+class RunReference(Model):
+    """The run that waits."""
+
+    name: ObjectName = Field(description="Name of the Investigation or ChatMessage.")
+    uid: Uid = Field(description="metadata.uid of it.")
+    kind: Literal["Investigation", "ChatMessage"] = Field(description="Kind of it.")
+
+
+class WaitingCall(Model):
+    """The call that waits."""
+
+    id: CallPlace = Field(description="Id of the call in its run.")
+    server: ServerName = Field(description="MCPServer that would receive it.")
+    server_namespace: LabelName = Field(description="Namespace of the MCPServer.")
+    tool: ToolName = Field(description="Tool of the server.")
+    access: Literal["changes", "destructive", "unknown"] = Field(description="Known effect of the tool.")
+
+
+class ChangedObject(Model):
+    """An object that the call changes."""
+
+    api_version: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="API version.")
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=63)] = Field(description="Kind.")
+    namespace: Annotated[str, StringConstraints(max_length=63)] | None = Field(
+        default=None, description="Namespace; not set for cluster-scoped objects."
+    )
+    name: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Name.")
+    uid: Uid = Field(description="metadata.uid when the approval was requested.")
+    spec_hash: CallDigest = Field(description="Digest of all but metadata and status when it was requested.")
+
+
+class Preview(Model):
+    """What the call would change."""
+
+    kind: Literal["DryRun", "Read", "None"] = Field(
+        description="Source: the tool's own dry run, the objects as they are now, or none."
+    )
+    diff: Annotated[str, clipped(MAX_DIFF), StringConstraints(max_length=MAX_DIFF)] = Field(
+        default="", description="The change, or the objects, without secrets and cut to 16,384 characters."
+    )
+
+
+class CallGrounds(Model):
+    """The agent's reason, with the results that it cites."""
+
+    claim: Annotated[str, clipped(MAX_CLAIM), StringConstraints(min_length=1, max_length=MAX_CLAIM)] = Field(
+        description="Reason that the agent gives. Untrusted text."
+    )
+    evidence: tuple[CallPlace, ...] = Field(
+        min_length=1, max_length=MAX_QUOTES, description="Ids of the tool calls of the run that it cites."
+    )
+
+
+class ApprovalDecision(Model):
+    """The decision of one person."""
+
+    username: Username = Field(description="Your own username.")
+    decision: Literal["Approve", "Reject"] = Field(description="Approve or Reject.")
+    arguments_digest: CallDigest = Field(description="spec.argumentsDigest as you were shown it.")
+    groups: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_GROUP)], ...],
+        Field(max_length=MAX_GROUPS),
+    ] = Field(
+        default=(),
+        description="Groups of yours that give you the verb approve, if a group does: the operator asks for it again "
+        "before the call is sent.",
+    )
+    reason: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
+        default=None, description="Reason for the decision."
+    )
+    at: Time | None = Field(default=None, description="Time that you state; the record has its own.")
+
+
+class ToolApprovalSpec(Model):
+    """What waits, and what people decided."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "oldSelf.decisions.all(old, self.decisions.exists(now, now == old))",
+            "decisions can only be appended; keep the earlier ones as they are",
+            field="decisions",
+            reason="FieldValueForbidden",
+        ),
+        *immutable(
+            "ToolApproval",
+            "runRef",
+            "call",
+            "argumentsDigest",
+            "arguments",
+            "targets",
+            "preview",
+            "why",
+            "expiresAt",
+            "required",
+            "requesters",
+        ),
+    )
+
+    run_ref: RunReference = Field(description="Run that waits.")
+    call: WaitingCall = Field(description="Call that waits.")
+    arguments_digest: CallDigest = Field(
+        description="Digest of the arguments, the definition of the tool, and uid and generation of the MCPServer."
+    )
+    arguments: Annotated[str, clipped(MAX_ARGUMENTS), StringConstraints(max_length=MAX_ARGUMENTS)] = Field(
+        default="",
+        description="Arguments to read, without secrets and cut to 8,192 characters.",
+    )
+    targets: tuple[ChangedObject, ...] = Field(
+        default=(), max_length=MAX_TARGETS, description="Objects that the call changes, if the MCPServer declares them."
+    )
+    preview: Preview = Field(description="What the call would change.")
+    why: CallGrounds = Field(description="Reason and evidence.")
+    expires_at: Time = Field(description="Time until which people can decide.")
+    required: Annotated[int, Field(ge=1, le=2)] = Field(description="Number of people who must approve.")
+    requesters: tuple[Username, ...] = Field(
+        min_length=1, max_length=4, description="Users who started the run; they cannot approve."
+    )
+    decisions: Annotated[tuple[ApprovalDecision, ...], Unique("username")] = Field(
+        default=(), max_length=8, description="Decisions. Append one entry of your own."
+    )
+
+
+class ToolApprovalStatus(Status):
+    """Outcome of the approval."""
+
+    phase: Literal["Pending", "Approved", "Rejected", "Expired", "Withdrawn", "Stale", "Executed"] | None = Field(
+        default=None, description="Phase for display."
+    )
+    target: Annotated[str, clipped(253), StringConstraints(max_length=253)] | None = Field(
+        default=None, description="First object that the call changes, as kind/name."
+    )
+    decided_by: tuple[Annotated[str, clipped(256), StringConstraints(max_length=256)], ...] = Field(
+        default=(), max_length=8, description="Users whose decisions counted, as the operator checked them."
+    )
+    decided_at: Time | None = Field(default=None, description="Time of the decision.")
+    outcome: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] | None = Field(
+        default=None, description="What became of the call."
+    )
+
+
+class ToolApproval(Resource[ToolApprovalSpec, ToolApprovalStatus]):
+    """One call that waits for people. To wait for it: kubectl wait --for=condition=Decided tapp/NAME."""
+
+    KIND: ClassVar[str] = "ToolApproval"
+    PLURAL: ClassVar[str] = "toolapprovals"
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tapp",)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("Run", ".spec.runRef.name", description="Run that waits."),
+        Column("Server", ".spec.call.server", description="MCPServer that would receive the call."),
+        Column("Tool", ".spec.call.tool", description="Tool that would be called."),
+        Column("Target", ".status.target", description="First object that the call changes."),
+        Column("Access", ".spec.call.access", description="Known effect of the tool."),
+        Column("Needs", ".spec.required", "integer", description="Number of people who must approve."),
+        Column("Decision", ".status.phase", description="Pending, or what was decided."),
+        Column("Required by", ".spec.expiresAt", description="Time until which people can decide."),
+        AGE,
+        Column("Decided by", ".status.decidedBy", description="Users whose decisions counted.", wide=True),
+        Column("Digest", ".spec.argumentsDigest", description="Digest to decide about.", wide=True),
+        Column("Outcome", ".status.outcome", description="What became of the call.", wide=True),
+    )
+    SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = (".spec.runRef.name", ".spec.call.server")
+
+    kind: Literal["ToolApproval"] = "ToolApproval"
+    spec: ToolApprovalSpec
+    status: ToolApprovalStatus = ToolApprovalStatus()
