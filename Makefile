@@ -167,12 +167,19 @@ manifests: ## Render manifests/ for IMAGE=... into build/manifests/, one file pe
 	@test -z '$(IMAGE)' || { sed -i.bak -E 's|image: tarsy-operator(:[^ ]*)?$$|image: $(IMAGE)|' $(RENDERED)/*.yaml && \
 	  rm $(RENDERED)/*.bak && echo 'They name the image $(IMAGE).'; }
 
-.PHONY: docs pictures sbom release
+.PHONY: docs gallery pictures sbom release
 docs: .venv/ready ## Build the documentation into build/docs; a warning fails
 	$(BIN)/python -c 'import material' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/docs/index.html
+
+# Needs Chromium and node. Without them: `PYTHONPATH=. .venv/bin/python -m hack.gallery --text`.
+gallery: .venv/ready page ## Run the investigations of docs/gallery, and write its pages and pictures
+	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
+	PYTHONPATH=. $(BIN)/python -m hack.gallery
 
 # Needs Chromium and node. The pictures are committed.
 pictures: .venv/ready page hack/site/mermaid/node_modules/.ready ## Make the pictures of README and docs/

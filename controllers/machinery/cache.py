@@ -62,6 +62,9 @@ class Version:
 PASSIVE = (Alert.KIND, Investigation.KIND, ChatMessage.KIND)
 """Kinds that nothing is planned from; they finish."""
 
+GONE_KEPT = 10_000
+"""Uids of deleted objects that are remembered, the latest ones: a request of this process takes seconds at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableObject:
@@ -88,20 +91,29 @@ class Cache:
         self._unreadable: dict[Key, UnreadableObject] = {}
         self._versions: dict[str, dict[tuple[str, str], Version]] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
+        self._gone: dict[str, None] = {}
         self._written: set[Key] = set()
         self._writes: dict[Key, _Write] = {}
 
-    def put(self, raw: Mapping[str, Any], *, instead_of: Version | None = None) -> Key:
+    def put(self, raw: Mapping[str, Any], *, watched: bool = False, instead_of: Version | None = None) -> Key:
         """Stores an object as the API gave it, unless a newer version is stored.
+
+        The answer to a request of this process may come after the watch told that the object is deleted. It is not
+        stored then: nothing would remove it before the next relist.
 
         Args:
             raw: the object.
+            watched: the watch or a relist tells of it, so it is there, whatever was told before.
             instead_of: the version here that this one is known to follow, whatever the numbers say (after etcd was
                 restored from a backup they begin anew).
         """
         meta = raw["metadata"]
         key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
         version, here = Version.of(raw), self.version(key)
+        if watched:
+            self._gone.pop(version.uid, None)
+        elif version.uid in self._gone:
+            return key
         if here is not None and here != instead_of and (version.older_than(here) or version.same_as(here)):
             return key
         self._versions.setdefault(key.kind, {})[key.namespace, key.name] = version
@@ -151,6 +163,9 @@ class Cache:
 
     def drop(self, key: Key, uid: str) -> None:
         """Removes an object that is gone; another of the same name stays."""
+        self._gone[uid] = None
+        if len(self._gone) > GONE_KEPT:
+            del self._gone[next(iter(self._gone))]
         here = self.version(key)
         if here is None or here.uid != uid:
             return

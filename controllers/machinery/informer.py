@@ -102,7 +102,7 @@ class Informer:
         """Takes an object that exists, and queues the objects that it concerns."""
         meta = raw["metadata"]
         before = self._cache.version(Key(raw["kind"], meta.get("namespace", ""), meta["name"]))
-        key = self._cache.put(raw, instead_of=instead_of)
+        key = self._cache.put(raw, watched=True, instead_of=instead_of)
         after = self._cache.version(key)
         if before is not None and after is not None and before.uid != after.uid:
             self.gone(key, before.uid)

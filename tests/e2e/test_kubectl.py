@@ -74,7 +74,7 @@ async def test_applied_alert_is_waited_for_listed_and_described(tenant: Tenant) 
 
     lines = (await run(tenant, "get", "inv", name)).splitlines()
     assert re.split(r"\s{2,}", lines[0].strip()) == [
-        "NAME", "ALERT TYPE", "SEVERITY", "CHAIN", "PHASE", "WAITS FOR", "PROGRESS", "CONFIDENCE", "TOKENS", "COST",
+        "NAME", "ALERT TYPE", "SEVERITY", "CHAIN", "PHASE", "PROGRESS", "CONFIDENCE", "TOKENS", "COST",
         "AGE",
     ]  # fmt: skip
     cells = re.split(r"\s{2,}", lines[1].strip())

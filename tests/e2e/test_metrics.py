@@ -106,7 +106,7 @@ async def test_an_investigation_adds_to_the_metrics_what_its_record_says(bare_te
         'tarsy_mcp_calls_total{outcome="failed",transport="stdio"}': 1,
         'tarsy_mcp_errors_total{outcome="failed",transport="stdio"}': 1,
         'tarsy_mcp_duration_seconds_count{transport="stdio"}': record.tool_calls,
-        'tarsy_findings_total{confidence="High"}': 1,
+        'tarsy_findings_total{confidence="Medium"}': 1,
         'tarsy_evidence_citations_total{outcome="held"}': 1,
         'tarsy_evidence_citations_total{outcome="failed"}': 1,
     }

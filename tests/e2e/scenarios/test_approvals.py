@@ -120,6 +120,7 @@ async def test_approved_call_is_sent_once_and_a_replay_sends_none(
         assert await scene.pool.fetchval("SELECT count(*) FROM tool_approval") == 1
 
 
+@pytest.mark.newer_api
 async def test_rejected_call_is_not_sent_and_the_model_is_told(
     scene: Scene, kube: KubeClient, namespace: str, people: None
 ) -> None:

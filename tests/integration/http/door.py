@@ -53,7 +53,11 @@ class Door:
     @property
     def address(self) -> str:
         """Where Alertmanager sends to."""
-        return f"{self.base}/intake/v1/alertmanager?namespace={self.namespace}"
+        return self.address_at(self.base)
+
+    def address_at(self, base: str) -> str:
+        """Where it sends to by way of another host."""
+        return f"{base}/intake/v1/alertmanager?namespace={self.namespace}"
 
     async def route(self, name: str = "all", **spec: Any) -> None:
         await self.put("AlertRoute", name, spec)
@@ -82,8 +86,8 @@ class Door:
 
 
 @contextlib.asynccontextmanager
-async def open_door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> AsyncIterator[Door]:
-    """The intake of a test, open."""
+async def open_intake(kube: KubeClient, records: asyncpg.Pool) -> AsyncIterator[tuple[str, Services, Metrics]]:
+    """An intake that has just started: its URL, and what it stands on."""
     async with contextlib.AsyncExitStack() as stack:
         callers = await stack.enter_async_context(kube.without_identity())
         access, metrics = AccessReviews(kube, seconds=0.0), Metrics()
@@ -93,6 +97,14 @@ async def open_door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> 
         add_intake(app, direct, services=services, metrics=metrics, read_secret=Secrets(kube), queue_limit=5)
         server = TestServer(app, handler_cancellation=True)
         await stack.enter_async_context(server)
-        site = Site(str(server.make_url("")).rstrip("/"), services, stack)
+        yield str(server.make_url("")).rstrip("/"), services, metrics
+
+
+@contextlib.asynccontextmanager
+async def open_door(kube: KubeClient, records: asyncpg.Pool, namespace: str) -> AsyncIterator[Door]:
+    """The intake of a test, open."""
+    async with contextlib.AsyncExitStack() as stack:
+        base, services, metrics = await stack.enter_async_context(open_intake(kube, records))
+        site = Site(base, services, stack)
         sender = await site.visitor(namespace, SENDER, here=CREATE)
         yield Door(site.base, kube, records, namespace, sender.session, site, metrics)

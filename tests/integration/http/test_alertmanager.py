@@ -15,7 +15,8 @@ import aiohttp
 import pytest
 
 from e2e.waiting import until
-from integration.http.door import SENDER, Door
+from integration.http.door import SENDER, Door, open_intake
+from integration.http.relay import open_relay
 from tarsy.cli.ledger import account_of
 from tarsy.store.intake import Intake
 from tarsy_dev.apiserver.errors import LocalKubernetesError
@@ -62,6 +63,13 @@ class Pipeline:
 
     def ends(self, name: str, **labels: str) -> None:
         self.fires(name, 0, **labels)
+
+    async def tells(self, name: str, begun: datetime, ends: datetime) -> None:
+        """Tells the first Alertmanager of an alert, as a Prometheus does whose clock may be wrong."""
+        labels = {"alertname": name, "severity": "warning"}
+        alert = {"labels": labels, "startsAt": begun.isoformat(), "endsAt": ends.isoformat()}
+        async with aiohttp.ClientSession(raise_for_status=True) as session:
+            await session.post(f"{self.alertmanagers[0].url}/api/v2/alerts", json=[alert])
 
     async def alerts(self, name: str) -> list[str]:
         """The names of the Alerts of a type."""
@@ -114,12 +122,13 @@ class Start:
         alertmanagers: int = 1,
         times: AlertmanagerTimes | None = None,
         inhibit: tuple[dict[str, Any], ...] = (),
+        through: str | None = None,
     ) -> Pipeline:
         enter, door = self._stack.enter_async_context, self._door
         await door.route()
         token = self._folder / "token"
         token.write_text(await door.kube.create_token(door.namespace, SENDER))
-        receiver = Receiver(door.address, token)
+        receiver = Receiver(door.address if through is None else door.address_at(through), token)
         started = [
             await enter(
                 running_alertmanager(
@@ -237,3 +246,63 @@ async def test_a_restart_of_either_opens_no_second_incident(start: Start, which:
     await pipeline.arrived(PROBE)
     await pipeline.counted(resends=before["resends"] + 2)
     assert await pipeline.alerts(DISK) == [first]
+
+
+async def test_a_restart_of_the_intake_after_it_wrote_and_before_it_answered_doubles_nothing(
+    start: Start, door: Door
+) -> None:
+    async with open_relay(door.base) as (relay, address), open_intake(door.kube, door.pool) as (restarted, *_):
+        pipeline = await start(through=address)
+        relay.dies_next = True
+        pipeline.fires(DISK)
+
+        async def turned_away() -> bool:
+            return relay.turned_away >= 1
+
+        await until("Alertmanager sends again, to nobody", turned_away, 60)
+        relay.base, relay.up = restarted, True
+        (first,) = await pipeline.arrived(DISK)
+
+        async def told_again() -> dict[str, Any] | None:
+            account = await pipeline.account()
+            return account if account["resends"] + account["folded"] >= 1 else None
+
+        account = await until("Alertmanager got through", told_again, 60)
+        assert (await pipeline.alerts(DISK), account["investigated"], account["rejected"]) == ([first], 1, 0)
+        pipeline.ends(DISK)
+        await pipeline.counted(resolved=1)
+
+
+async def test_what_fires_while_intake_and_alertmanager_are_away_arrives_once(start: Start, door: Door) -> None:
+    async with open_relay(door.base) as (relay, address):
+        pipeline = await start(through=address)
+        relay.up = False
+        pipeline.fires(DISK)
+
+        async def turned_away() -> bool:
+            return relay.turned_away >= 1
+
+        await until("Alertmanager sends, to nobody", turned_away, 60)
+        await pipeline.alertmanagers[0].restart()
+        relay.up = True
+        (first,) = await pipeline.arrived(DISK)
+        pipeline.ends(DISK)
+        account = await pipeline.counted(resolved=1)
+        assert (await pipeline.alerts(DISK), account["investigated"], account["rejected"]) == ([first], 1, 0)
+
+
+async def test_a_wrong_clock_of_the_sender_opens_and_ends_one_incident(start: Start) -> None:
+    pipeline = await start(times=REPEATING)
+    now, hour = datetime.now(UTC), timedelta(hours=1)
+    await pipeline.tells(DISK, now + hour, now + 2 * hour)
+    await pipeline.tells(NODE, now - timedelta(days=400), now + hour)
+    # Alertmanager tells of it before it begins.
+    await pipeline.tells(PROBE, now + timedelta(seconds=8), now + timedelta(seconds=9))
+    names = {name: await pipeline.arrived(name) for name in (PROBE, DISK, NODE)}
+    await pipeline.counted(resolved=1)
+    await pipeline.tells(NODE, now - timedelta(days=400), datetime.now(UTC))
+    account = await pipeline.counted(resolved=2, resends=4)
+    assert {name: await pipeline.alerts(name) for name in names} == names
+    assert (account["investigated"], account["rejected"]) == (3, 0)
+    await pipeline.tells(NODE, datetime.now(UTC), datetime.now(UTC) + hour)
+    await pipeline.arrived(NODE, count=2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.controllers.machinery.cache import Cache, Key, UnreadableObject
+from tarsy.controllers.machinery.cache import GONE_KEPT, Cache, Key, UnreadableObject
 from tarsy.plan.check import check_references
 from tarsy.resources.parse import parse_object
 from tarsy.resources.v1alpha1 import Agent, Chain, Investigation
@@ -157,3 +157,26 @@ def test_same_state_of_an_object_is_not_parsed_twice() -> None:
     found = cache.find(KEY)
     cache.put(agent("10", "first"))
     assert cache.find(KEY) is found
+
+
+def test_an_answer_that_comes_after_the_deletion_is_not_stored_and_what_the_watch_tells_is() -> None:
+    """As after the restore of a backup, in which an object is there again with its uid."""
+    cache = Cache()
+    cache.put(agent("10"), watched=True)
+    cache.drop(KEY, UID)
+    cache.put(agent("11", "an answer to a write"))
+    cache.put_written(agent("11", "an answer to a write"))
+    assert cache.find(KEY) is None and cache.all_keys() == []
+    cache.put(agent("7", "restored"), watched=True)
+    cache.put(agent("8", "an answer to a write"))
+    assert text(cache) == "an answer to a write"
+
+
+def test_the_latest_deletions_are_remembered() -> None:
+    cache = Cache()
+    for number in range(GONE_KEPT + 1):
+        cache.drop(KEY, f"uid-{number}")
+    for number, stored in ((1, False), (GONE_KEPT, False), (0, True)):
+        cache.put(agent("1", uid=f"uid-{number}"))
+        assert (cache.find(KEY) is not None) == stored
+        cache.drop(KEY, f"uid-{number}")

@@ -162,25 +162,32 @@ def most_tokens(text: str) -> int:
     return -(-len(text.encode()) // 3)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "sections"),
-    [
-        ("langchain and native-thinking", FunctionCalls((LOGS,)).sections),
-        ("react", [react_section((LOGS,))]),
-        ("single-call", ()),
-    ],
-)
-def test_the_fixed_part_of_a_prompt_is_short(strategy: str, sections: Sequence[str]) -> None:
-    plan = analyst(servers=())
-    system, _ = builder.investigation_messages(plan, TASK, NOW, {}, {}, sections, tools=bool(sections))
-    print(f"{strategy}: {tokens(system.content):,} tokens, at most {most_tokens(system.content):,} of {FIXED_TOKENS:,}")
-    assert most_tokens(system.content) < FIXED_TOKENS
+FIXED: dict[str, Sequence[str]] = {
+    "langchain and native-thinking": FunctionCalls((LOGS,)).sections,
+    "react": [react_section((LOGS,))],
+    "single-call": (),
+}
 
 
-def test_the_fixed_part_of_a_synthesis_is_short() -> None:
-    system, _ = builder.synthesis_messages(analyst(servers=()), TASK, NOW, "")
-    print(f"synthesis: {tokens(system.content):,} tokens, at most {most_tokens(system.content):,} of {FIXED_TOKENS:,}")
-    assert most_tokens(system.content) < FIXED_TOKENS
+def fixed_part(strategy: str) -> str:
+    """The system message without instructions of servers, and with one tool."""
+    plan, sections = analyst(servers=()), FIXED.get(strategy, ())
+    if strategy == "synthesis":
+        return builder.synthesis_messages(plan, TASK, NOW, "")[0].content
+    return builder.investigation_messages(plan, TASK, NOW, {}, {}, sections, tools=bool(sections))[0].content
+
+
+@pytest.mark.parametrize("strategy", [*FIXED, "synthesis"])
+def test_the_fixed_part_of_a_prompt_is_short(strategy: str) -> None:
+    assert most_tokens(fixed_part(strategy)) < FIXED_TOKENS
+
+
+def test_the_tokens_of_the_fixed_parts_are_on_record(request: pytest.FixtureRequest) -> None:
+    lines = [f"Tokens of the fixed part of a prompt, estimated; at most, of {FIXED_TOKENS:,}"]
+    for strategy in (*FIXED, "synthesis"):
+        text = fixed_part(strategy)
+        lines.append(f"{strategy}: {tokens(text):,}; {most_tokens(text):,}")
+    check(GOLDENS / "fixed_tokens.txt", "\n".join(lines), request)
 
 
 def test_the_examples_are_findings_that_the_engine_reads() -> None:

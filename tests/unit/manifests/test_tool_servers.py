@@ -12,12 +12,15 @@ from tarsy.mcp.tool_catalog import offer
 from tarsy.plan.model import ObjectRef
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy
+from tarsy.record.integrity import Integrity
 from tarsy.record.messages import Access
 from tarsy.resources.v1alpha1 import MCPServer
 from tarsy.resources.v1alpha1.common import McpSelection
 from unit.manifests.shipped import MANIFESTS, installed, named, objects
 
 FACTS: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "tool_servers.yaml").read_text("utf-8"))
+OUTSIDE = {"github-tools", "gitlab-tools"}
+"""Components whose texts are written by anybody outside of the cluster."""
 RUNNERS = {"tarsy-operator", "tarsy-worker"}
 SERVERS = installed("MCPServer")
 
@@ -62,6 +65,23 @@ def test_agents_get_the_listed_tools_and_none_that_the_server_has_beside(compone
     found = offer(plan, tools)
     reading = {name.rpartition(".")[2] for name, access in found.access.items() if access is Access.READ_ONLY}
     assert plan.policy is ToolPolicy.READ_ONLY and reading == set(obj["spec"]["tools"]["readOnly"])
+
+
+@pytest.mark.parametrize("component", FACTS)
+def test_no_result_of_a_server_of_another_project_counts_as_written_by_the_control_plane(component: str) -> None:
+    server = MCPServer.model_validate(shipped(component).server)
+    ref = ObjectRef(kind="MCPServer", namespace="tarsy-library", name=server.metadata.name)
+    evidence = server_plan(server, ref, McpSelection(name=ref.name)).evidence
+    assert evidence is not None and not evidence.trust_marks
+    classes = {evidence.integrity_of(tool) for tool in FACTS[component]["annotated"]}
+    assert classes == {Integrity.X if component in OUTSIDE else Integrity.A}
+    assert set(evidence.state_tools) <= set(server.spec.tools.read_only)
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=named)
+def test_every_shipped_server_declares_who_can_write_its_results(server: dict[str, Any]) -> None:
+    evidence = server["spec"]["evidence"]
+    assert evidence.get("trustMarks", False) is (server["metadata"]["name"] == "kubernetes")
 
 
 @pytest.mark.parametrize("component", FACTS)

@@ -35,7 +35,7 @@ NUMBERS = st.sampled_from(["1", "0x1F", "1e-3", "Inf", "NaN", "-2"])
 
 def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     binary = st.sampled_from([*"+-*/%^>", "==bool ", "<=", " and ", " or ", " unless ", " atan2 "])
-    matching = st.sampled_from(["", "on(job)", "ignoring (a, b)", "on() group_left(x)", "ignoring(a) group_right"])
+    matching = st.sampled_from(["", "on(job)", "ignoring (a, b)", "on() group_left(x)", "ignoring(a) group_right()"])
     return st.one_of(
         st.builds("{} {} {} {}".format, inner, binary, matching, inner),
         st.builds("({}{})".format, SPACE, inner),

@@ -345,7 +345,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column("Severity", ".status.severity", description="Severity of the alert."),
         Column("Chain", ".status.chain", description="Chain of this run."),
         Column("Phase", ".status.phase", description="Phase of the run."),
-        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for."),
+        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for.", wide=True),
         Column("Progress", ".status.progress", description="Finished and total stages."),
         Column("Confidence", ".status.finding.confidence", description="Confidence of the agents in the finding."),
         Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),
