@@ -108,4 +108,7 @@ def object_of(record: ApprovalRecord) -> Mapping[str, Any]:
     }
     meta = {"namespace": record.namespace, "name": record.object_name}
     made = ToolApproval.model_validate({"metadata": meta, "spec": spec})
-    return {"apiVersion": API_VERSION, **made.to_dict()}
+    written = made.to_dict()
+    # Kubernetes 1.20 as some build it takes an empty text for null.
+    written["spec"]["preview"] = {name: value for name, value in written["spec"]["preview"].items() if value != ""}
+    return {"apiVersion": API_VERSION, **written}

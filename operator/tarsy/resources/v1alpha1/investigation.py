@@ -266,7 +266,7 @@ class RecordRef(Lenient):
     """A reference to the full record of the run."""
 
     id: Uid = Field(description="Id of the run in the database.")
-    seal: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+    seal: Annotated[str, clipped(64), StringConstraints(max_length=64)] | None = Field(
         default=None,
         description="Head of the chain of seals at recordRevision, as hex. `kubectl tarsy verify` checks the record "
         "against it.",
@@ -276,13 +276,13 @@ class RecordRef(Lenient):
 class ParkedSummary(Lenient):
     """Why a run waits without a worker."""
 
-    reason: Annotated[str, StringConstraints(max_length=64)] = Field(
+    reason: Annotated[str, StringConstraints(max_length=16)] = Field(
         description="Approval (people decide about a tool call) or ProviderLimit (rate limit of an LLM provider)."
     )
     since: Time = Field(description="Time at which the run was parked.")
     until: Time = Field(description="Time at which it goes on at the latest.")
-    message: Annotated[str, clipped(256), StringConstraints(max_length=256)] = Field(
-        default="", description="What it waits for."
+    message: Annotated[str, clipped(48), StringConstraints(max_length=48)] = Field(
+        default="", description="What it waits for, cut. The condition Finished has the whole sentence."
     )
 
 
@@ -345,7 +345,6 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column("Severity", ".status.severity", description="Severity of the alert."),
         Column("Chain", ".status.chain", description="Chain of this run."),
         Column("Phase", ".status.phase", description="Phase of the run."),
-        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for.", wide=True),
         Column("Progress", ".status.progress", description="Finished and total stages."),
         Column("Confidence", ".status.finding.confidence", description="Confidence of the agents in the finding."),
         Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),
@@ -353,6 +352,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
             "Cost", ".status.usage.costUSD", description="Cost so far in US dollars. A trailing + marks a lower bound."
         ),
         AGE,
+        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for.", wide=True),
         Column("Stage", ".status.currentStage", description="Current stage.", wide=True),
         Column("Duration", ".status.duration", description="Duration from start to end.", wide=True),
         Column(
