@@ -18,6 +18,7 @@ from typing import Any, Final
 import yaml
 
 from tarsy.app.strict_yaml import StrictLoader
+from tarsy.evals.cassette import is_nested_deeper
 from tarsy.evals.imports.source import ImportProblem
 
 MAX_JSON: Final = 64 << 20
@@ -183,17 +184,8 @@ def _no_number(text: str) -> None:
 
 
 def _check_depth(value: object) -> None:
-    level: list[object] = [value]
-    for _ in range(_DEEPEST_JSON):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    raise TooDeep(f"is nested deeper than {_DEEPEST_JSON} levels")
+    if is_nested_deeper(value, _DEEPEST_JSON):
+        raise TooDeep(f"is nested deeper than {_DEEPEST_JSON} levels")
 
 
 class _PlainLoader(StrictLoader):

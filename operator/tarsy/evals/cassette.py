@@ -319,6 +319,21 @@ def _lines(text: bytes, name: str) -> Iterator[tuple[int, bytes]]:
         begin = end + 1
 
 
+def is_nested_deeper(value: object, levels: int) -> bool:
+    """Returns whether lists and objects of a parsed JSON value nest deeper than some levels, without recursion."""
+    level: Sequence[object] = [value]
+    for _ in range(levels):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _header(line: bytes, name: str, number: int) -> Header:
     found = _json(line, name, number)
     said = found.get("cassette")
@@ -342,7 +357,7 @@ def _json(line: bytes, name: str, number: int) -> Mapping[str, Any]:
         ) from None
     if not isinstance(found, dict):
         raise CassetteError(f"{name}, line {number}: is no JSON object; each line is one JSON object")
-    if _too_deep(found):
+    if is_nested_deeper(found, _DEEPEST):
         raise CassetteError(f"{name}, line {number}: is nested deeper than {_DEEPEST} levels; make it flatter")
     return found
 
@@ -355,17 +370,3 @@ def _validated(model: type[_P], found: Mapping[str, Any], name: str, number: int
         where = ".".join(str(part) for part in first["loc"]) or "the object"
         more = f" ({error.error_count() - 1} more errors in this line)" if error.error_count() > 1 else ""
         raise CassetteError(f"{name}, line {number}: {where}: {first['msg']}{more}") from None
-
-
-def _too_deep(value: object) -> bool:
-    level: Sequence[object] = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return False
-    return True

@@ -44,7 +44,7 @@ async def call_route(
     """Calls the handler of a route as its frontends do: authorized and validated.
 
     Args:
-        ask: a request of the same caller, as `called_by` makes it.
+        ask: a request of the same caller.
         route: a route that returns a model.
         path: the parameters of its path.
         query: the query parameters, by their names in the API; None and empty values are left out.

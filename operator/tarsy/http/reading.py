@@ -32,7 +32,7 @@ def read_path(found: Mapping[str, str]) -> dict[str, str]:
         try:
             TypeAdapter(PATH_PARAMETERS[name]).validate_python(value)
         except ValidationError as error:
-            raise BadRequest(f"{name} in the path: {_said(error)}") from None
+            raise BadRequest(f"{name} in the path: {describe_errors(error)}") from None
     return dict(found)
 
 
@@ -67,7 +67,7 @@ def read_query(model: type[BaseModel] | None, found: MultiMapping[str]) -> BaseM
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise BadRequest(f"query parameter {_said(error)}") from None
+        raise BadRequest(f"query parameter {describe_errors(error)}") from None
 
 
 async def read_body(
@@ -105,7 +105,7 @@ def _parsed(model: type[BaseModel], content: bytes) -> BaseModel:
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
-        raise BadRequest(f"body: {_said(error)}") from None
+        raise BadRequest(f"body: {describe_errors(error)}") from None
 
 
 def read_value(model: type[BaseModel], value: Mapping[str, Any]) -> BaseModel:
@@ -121,10 +121,10 @@ def read_value(model: type[BaseModel], value: Mapping[str, Any]) -> BaseModel:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise BadRequest(f"body: {_said(error)}") from None
+        raise BadRequest(f"body: {describe_errors(error)}") from None
 
 
-def _said(error: ValidationError) -> str:
+def describe_errors(error: ValidationError) -> str:
     """Formats validation errors by field, without the values."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     parts = []
