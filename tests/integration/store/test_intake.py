@@ -124,6 +124,25 @@ async def test_incident_that_fires_again_since_the_same_time_is_open_again(intak
     assert await pool.fetchval("SELECT resolved_at IS NULL FROM incident")
 
 
+@pytest.mark.parametrize(
+    ("start", "fate"),
+    [(10, "investigated"), (60, "folded"), (90, "folded"), (91, "investigated"), (-10, "folded")],
+    ids=["clock put right", "the same start", "the latest start", "a later start", "began before the end"],
+)
+async def test_resolved_incident_of_a_clock_that_ran_ahead_takes_no_later_firing(intake, pool, start, fate):
+    """The incident began in 60 and in 90 minutes by the clock of its sender, and is resolved now."""
+    now = (datetime.now(UTC) - T0) / timedelta(minutes=1)
+    await intake.decide(body("one"), firing(first=now + 60, last=now + 90))
+    await intake.decide(body("end"), ended(last=now + 90))
+    assert (await intake.decide(body("again"), firing(first=now + start))).fate == fate
+
+
+async def test_open_incident_of_a_clock_that_ran_ahead_takes_its_repeats(intake, pool):
+    now = (datetime.now(UTC) - T0) / timedelta(minutes=1)
+    await intake.decide(body("one"), firing(first=now + 60))
+    assert (await intake.decide(body("more"), firing(first=now + 10))).fate == "folded"
+
+
 async def test_without_times_an_incident_ends_when_it_is_resolved(intake, pool):
     await intake.decide(body("one"), firing(first=None))
     assert (await intake.decide(body("two"), firing(first=None))).fate == "folded"

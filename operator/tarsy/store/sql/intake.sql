@@ -24,13 +24,15 @@ INSERT INTO intake_route AS r (uid, namespace, name, matched, last_matched) VALU
 ON CONFLICT (uid) DO UPDATE SET matched = r.matched + 1, last_matched = now()
 
 -- The incident of a group whose alerts fire since :first (the earliest of them): the one whose latest beginning is no
--- earlier. Without times (:first is null): one that is not resolved and had a notification within :seconds.
+-- earlier. If it is resolved, alerts that fire since a time after the end, and before its first beginning, are none of it:
+-- its sender's clock ran ahead, and was put right. Without times (:first is null): one that is not resolved and had a
+-- notification within :seconds.
 -- name: same
 SELECT i.id FROM incident i
 WHERE i.group_hash = :group AND CASE
     WHEN :first::timestamptz IS NULL
     THEN i.resolved_at IS NULL AND i.last_received > now() - make_interval(secs => :seconds)
-    ELSE i.last_start >= :first
+    ELSE i.last_start >= :first AND (i.resolved_at IS NULL OR :first <= i.resolved_at OR :first >= i.first_start)
 END
 ORDER BY i.first_start <= :first DESC NULLS LAST, i.opened_at DESC LIMIT 1
 
