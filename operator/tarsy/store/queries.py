@@ -1,8 +1,8 @@
 """Loads named SQL statements from the `.sql` files beside this module.
 
 A file is a sequence of `-- name: NAME` blocks. A block whose name begins with an underscore is a fragment, and
-`{_fragment}` in a later block stands for its text, so that the fence and the timeline are written once. Nothing else is
-put into a statement: values are parameters.
+`{_fragment}` in a later block stands for its text, so that the fence and the timeline are written once. Fragments of
+`fragments.sql` can be put into the blocks of every file. Nothing else is put into a statement: values are parameters.
 
 Decision: a statement names its parameters (`:attempt`), because a step of a run has up to thirty of them and a wrong
 position is a wrong column. Postgres and asyncpg number them (`$2`), so names are translated once, when a file is read.
@@ -80,14 +80,24 @@ def load(name: str) -> Mapping[str, Statement]:
 @cache
 def load_blocks(name: str) -> Mapping[str, str]:
     """Returns the blocks of `sql/<name>.sql` by name, fragments put in, parameters still named."""
+    return {key: text for key, text in _read(name, _shared()).items() if not key.startswith("_")}
+
+
+@cache
+def _shared() -> Mapping[str, str]:
+    return _read("fragments", {})
+
+
+def _read(name: str, before: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the blocks of a file after those `before`, whose text is put into them."""
     parts = _BLOCK.split(files("tarsy.store").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8"))
-    blocks: dict[str, str] = {}
+    blocks = dict(before)
     for key, text in zip(parts[1::2], parts[2::2], strict=True):
         statement = _COMMENT.sub("", text).strip()
         for fragment, body in blocks.items():
             statement = statement.replace(f"{{{fragment}}}", body)
         blocks[key] = statement
-    return {key: text for key, text in blocks.items() if not key.startswith("_")}
+    return blocks
 
 
 @lru_cache(maxsize=256)

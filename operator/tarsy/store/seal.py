@@ -3,7 +3,7 @@
 A step has one entry a row, or a part of a row that is written later: a key, such as `tool-call/<id>/answer`, and the
 SHA-256 of the values in it. The digest of the step is the SHA-256 of its entries. The head of the chain after it is the
 SHA-256 of the head before, this digest, and the time of the transaction in microseconds; Postgres computes it in the
-statement of the step (`_step` of `writer.sql`). The status of the object publishes the head.
+statement of the step (`_next_head` of `fragments.sql`). The status of the object publishes the head.
 
 `of_step` makes the entries of what is written, `entry` those of what is read (`sealed_record.py`), from the same
 values in the same order. Of an entry that is written twice the first counts, since rows are not written again; timeline

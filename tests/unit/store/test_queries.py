@@ -7,7 +7,9 @@ import pytest
 
 from tarsy.store.queries import Statement, load, load_blocks
 
-FILES = sorted(file.name.removesuffix(".sql") for file in files("tarsy.store").joinpath("sql").iterdir())
+SQL = files("tarsy.store").joinpath("sql")
+FRAGMENTS = "fragments"
+FILES = sorted(name for file in SQL.iterdir() if (name := file.name.removesuffix(".sql")) != FRAGMENTS)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "search"])
@@ -23,6 +25,19 @@ def test_statements_are_complete(name: str) -> None:
 def test_every_block_can_be_translated(name: str) -> None:
     for text in load_blocks(name).values():
         Statement.of(text)
+
+
+def test_a_shared_fragment_is_in_statements_of_several_files() -> None:
+    heads = [name for name in FILES if any("sha256(" in text for text in load_blocks(name).values())]
+    assert heads == ["questions", "runs", "writer"]
+    assert not any("sha256(" in SQL.joinpath(f"{name}.sql").read_text("utf-8") for name in heads)
+
+
+def test_a_file_has_no_block_of_the_name_of_a_shared_fragment() -> None:
+    names = {name: re.findall(r"(?m)^-- name: (\w+)", SQL.joinpath(f"{name}.sql").read_text("utf-8")) for name in FILES}
+    shared = set(re.findall(r"(?m)^-- name: (\w+)", SQL.joinpath("fragments.sql").read_text("utf-8")))
+    assert shared
+    assert not {name: both for name, blocks in names.items() if (both := shared & set(blocks))}
 
 
 def test_every_step_begins_with_the_fence() -> None:

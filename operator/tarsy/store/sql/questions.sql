@@ -12,7 +12,7 @@ WITH asked AS (
     SELECT :id, p.namespace, p.namespace_uid, :name, p.alert_type, p.chain, p.chain_namespace, :plan_hash, 1,
         :limit_seconds, :reader, p.id,
         1 + (SELECT coalesce(max(before.place), 0) FROM investigation before WHERE before.parent = p.id),
-        sha256(:seal_digest::bytea || int8send((extract(epoch FROM now()) * 1000000)::bigint))
+        {_first_head}
     FROM investigation p WHERE p.id = :parent
     ON CONFLICT (id) DO NOTHING
     RETURNING id, revision, seal

@@ -6,7 +6,7 @@ WITH accepted AS (
         stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader, replay, seal)
     VALUES (:id, :namespace, :namespace_uid, :name, :alert_type, :chain, :chain_namespace, :plan_hash, :stages_planned,
         :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader, :cassette::bytea IS NOT NULL,
-        sha256(:seal_digest::bytea || int8send((extract(epoch FROM now()) * 1000000)::bigint)))
+        {_first_head})
     ON CONFLICT (id) DO NOTHING
     RETURNING id, revision, seal
 ), sealed AS (
@@ -31,10 +31,7 @@ WITH run AS (
         finished_at = CASE WHEN state = 'pending' THEN now() END,
         failure_reason = CASE WHEN state = 'pending' THEN :failure_reason END,
         failure_message = CASE WHEN state = 'pending' THEN :failure_message END,
-        seal = sha256(
-            coalesce(seal, '') || CASE WHEN state = 'pending' THEN :ended_seal_digest::bytea ELSE :seal_digest::bytea END
-            || int8send((extract(epoch FROM now()) * 1000000)::bigint)
-        )
+        seal = CASE WHEN state = 'pending' THEN {_ended_head} ELSE {_next_head} END
     WHERE id = :id AND state IN ('pending', 'running')
         AND array_position(ARRAY['Running', 'Concluded', 'Cancelled'], :desired)
             > array_position(ARRAY['Running', 'Concluded', 'Cancelled'], desired_state)
@@ -135,9 +132,7 @@ WITH open AS MATERIALIZED (
         interrupted_model_calls = i.interrupted_model_calls + tally.calls,
         cost_complete = i.cost_complete AND tally.calls = 0,
         usage_complete = i.usage_complete AND tally.calls = 0,
-        seal = sha256(
-            coalesce(i.seal, '') || :seal_digest::bytea || int8send((extract(epoch FROM now()) * 1000000)::bigint)
-        )
+        seal = {_next_head}
     FROM tally WHERE i.id = :investigation AND i.state IN ('pending', 'running')
     RETURNING i.id, i.revision, i.event_seq, i.seal
 ), sealed AS (

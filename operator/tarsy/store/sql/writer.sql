@@ -14,9 +14,7 @@ fence AS MATERIALIZED (
 -- The next revision, the places of the events, and the head of the chain of seals (`seal.py`) after this step.
 -- name: _step
 revision = i.revision + 1, event_seq = i.event_seq + cardinality(:event_ids::uuid[]),
-        seal = CASE WHEN :seal_digest::bytea IS NULL THEN i.seal ELSE sha256(
-            coalesce(i.seal, '') || :seal_digest || int8send((extract(epoch FROM now()) * 1000000)::bigint)
-        ) END
+        seal = CASE WHEN :seal_digest::bytea IS NULL THEN i.seal ELSE {_next_head} END
 
 -- name: _run
 run AS (
