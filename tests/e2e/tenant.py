@@ -32,12 +32,12 @@ TOOL_SERVER = Path(__file__).with_name("tool_server.py")
 SUMMARY = "The disk of node-1 is full."
 
 
-def answer(confidence: str = "Low", *cites: tuple[str, str]) -> str:
+def answer(confidence: str = "Low", *cites: tuple[str, str], summary: str = SUMMARY) -> str:
     """A final answer with its finding, quoted for a YAML script; `cites` are a tool and a quote of its last result."""
     citations = [{"callId": f"@callId({tool})", "quote": quote} for tool, quote in cites]
-    claims = [{"text": SUMMARY, "citations": citations}] if cites else []
-    finding = json.dumps({"summary": SUMMARY, "confidence": confidence, "claims": claims})
-    return json.dumps(f"{SUMMARY}\n\n```finding\n{finding}\n```\n")
+    claims = [{"text": summary, "citations": citations}] if cites else []
+    finding = json.dumps({"summary": summary, "confidence": confidence, "claims": claims})
+    return json.dumps(f"{summary}\n\n```finding\n{finding}\n```\n")
 
 
 CONFIGURATION = ("Chain", "Agent", "InvestigationDefaults", "MCPServer", "LLMProvider")
