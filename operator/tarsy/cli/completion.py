@@ -16,6 +16,7 @@ Shell = Literal["bash", "zsh", "fish"]
 NAMES_SECONDS = 2.0
 ASK = "__complete"
 _NAMED = ("timeline", "chat", "trace", "replay", "why", "cancel", "conclude")
+_WAITING = ("approve", "reject")
 _ACCESS = {
     "--kubeconfig": "kubeconfig",
     "--context": "context",
@@ -84,7 +85,9 @@ def candidates(root: object, words: Sequence[str]) -> list[str]:
         arguments = [parameter for parameter in command.params if not _options(parameter)]
         found = [choice for one in arguments for choice in _choices(one)]
         if path[:1] and path[0] in _NAMED and len(path) == 1:
-            found = _names(before)
+            found = _names(before, "Investigation")
+        elif path[:1] and path[0] in _WAITING and len(path) == 1:
+            found = _names(before, "ToolApproval")
     return [one for one in found if one.startswith(last)]
 
 
@@ -123,8 +126,8 @@ def _takes_value(command: _Command, word: str) -> _Parameter | None:
     return None if found is None or getattr(found, "is_flag", False) else found
 
 
-def _names(words: Sequence[str]) -> list[str]:
-    """Returns the investigations of the namespace that the words name; none if the API does not respond in time."""
+def _names(words: Sequence[str], kind: str) -> list[str]:
+    """Returns the objects of the namespace that the words name; none if the API does not respond in time."""
     from tarsy.client.opening import ConnectionOptions, open_client
     from tarsy.kube.client import ApiError
 
@@ -140,7 +143,9 @@ def _names(words: Sequence[str]) -> list[str]:
         async with asyncio.timeout(NAMES_SECONDS):
             options: dict[str, Any] = {key: value for key, value in given.items() if value}
             async with open_client(ConnectionOptions(**options)) as client:
-                return await client.names("Investigation", client.namespace)
+                if kind == "ToolApproval":
+                    return [one.name for one in await client.approvals(client.namespace, decided=False)]
+                return await client.names(kind, client.namespace)
 
     with contextlib.suppress(ApiUseError, ApiError, TimeoutError):
         return sorted(asyncio.run(read()))

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import evals, evidence
+from tarsy.cli.commands import approvals, evals, evidence
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -36,6 +36,9 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         evidence.changes,
         evidence.triage,
         evidence.verdict,
+        approvals.approvals,
+        approvals.approve,
+        approvals.reject,
         commands.cancel,
         commands.conclude,
         commands.completion,

@@ -5,15 +5,28 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, status_condition
+from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, as_model, status_condition
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
-from tarsy.client.refusals import READ_OBJECTS, WRITE, Right, namespace_of, refusals
+from tarsy.client.refusals import (
+    DECIDE,
+    READ_APPROVALS,
+    READ_OBJECTS,
+    WRITE,
+    Right,
+    namespace_of,
+    refusal_error,
+    refusals,
+)
+from tarsy.http.decision_entry import Verdict, entry_patch, why_undecidable
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.replay_manifest import replay_manifest
-from tarsy.kube.client import KubeClient
+from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.kube.access import Subject, own_identity
+from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.kinds import path
 from tarsy.resources.meta import API_VERSION
 
@@ -21,6 +34,8 @@ _T = TypeVar("_T")
 WATCH_SECONDS = 50
 RETRY_SECONDS = 1.0
 _GENERATED = 40
+DECISION_TRIES = 4
+"""Times that a decision is written when the object changes at the same moment."""
 
 
 class AggregatedClient:
@@ -114,6 +129,61 @@ class AggregatedClient:
             body = {"metadata": {"uid": found["metadata"]["uid"]}, "spec": {"desiredState": desired}}
             await self._client.patch("Investigation", namespace, investigation, body)
         return []
+
+    async def approvals(self, namespace: str | None, *, decided: bool) -> list[ApprovalItem]:
+        """Lists the calls that wait for people in a namespace, or in all if None; with `decided` the others too."""
+        with self._refusals(READ_APPROVALS, namespace):
+            raw = await self._client.list("ToolApproval", namespace)
+        found = [as_model(ApprovalItem, ApprovalItem.flat(one)) for one in raw]
+        listed = [one for one in found if decided or one.phase == "Pending"]
+        return sorted(listed, key=lambda one: (one.phase != "Pending", one.expires_at, one.namespace, one.name))
+
+    async def approval(self, namespace: str, name: str) -> ApprovalView:
+        """Reads the ToolApproval `name` in `namespace`."""
+        with self._refusals(READ_APPROVALS, namespace):
+            raw = await self._client.get("ToolApproval", namespace, name)
+        return as_model(ApprovalView, ApprovalView.flat(raw))
+
+    async def decide(self, shown: ApprovalView, decision: Verdict, reason: str | None) -> ApprovalView:
+        """Patches the ToolApproval with a decision of the user about the call as it was shown to them.
+
+        Args:
+            shown: the call.
+            decision: of the user.
+            reason: of the user; None: none.
+        """
+        namespace, name = shown.namespace, shown.name
+        user = await self._identity(namespace)
+        for attempt in range(DECISION_TRIES):
+            with self._refusals(DECIDE, namespace):
+                raw = await self._client.get("ToolApproval", namespace, name)
+            now = as_model(ApprovalView, ApprovalView.flat(raw))
+            if now.uid != shown.uid:
+                raise ApiUseError(f"ToolApproval {namespace}/{name} was replaced since you were shown it", 409)
+            if (why := why_undecidable(now, decision, user.username, datetime.now(UTC))) is not None:
+                raise ApiUseError(why, 409)
+            patch = entry_patch(raw, decision, shown.arguments_digest, user.username, user.groups, reason)
+            try:
+                written = await self._client.patch("ToolApproval", namespace, name, patch)
+            except ApiError as error:
+                if error.reason != "Conflict" or attempt + 1 == DECISION_TRIES:
+                    raise refusal_error(error, DECIDE, namespace, self._whom) from None
+                await asyncio.sleep(RETRY_SECONDS / 10)
+            else:
+                return as_model(ApprovalView, ApprovalView.flat(written))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _identity(self, namespace: str) -> Subject:
+        try:
+            return await own_identity(self._client)
+        except ApiError as error:
+            if error.status == 404:
+                text = (
+                    "this Kubernetes API does not tell who you are (SelfSubjectReview, 1.28), so it has no policy "
+                    "tarsy-approve (1.30) either: a decision would not count, and nothing that needs approval is sent"
+                )
+                raise ApiUseError(text, 404) from None
+            raise refusal_error(error, DECIDE, namespace, self._whom) from None
 
     async def until(
         self,

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from tarsy.client.errors import ApiUseError
 from tarsy.client.refusals import Right
+from tarsy.http.decision_entry import Verdict
+from tarsy.http.views.approvals import ApprovalItem, ApprovalView
 
 _M = TypeVar("_M", bound=BaseModel)
 _T = TypeVar("_T")
@@ -121,6 +123,35 @@ class TarsyClient(Protocol):
         """
         ...
 
+    async def approvals(self, namespace: str | None, *, decided: bool) -> list[ApprovalItem]:
+        """Returns the calls that wait for people, those that expire first at the top.
+
+        Args:
+            namespace: of their runs; None: all.
+            decided: whether calls that do not wait any more are listed too.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached.
+        """
+        ...
+
+    async def approval(self, namespace: str, name: str) -> ApprovalView:
+        """Returns a call that waits for people, by namespace and name of its ToolApproval. Raises ApiUseError."""
+        ...
+
+    async def decide(self, shown: ApprovalView, decision: Verdict, reason: str | None) -> ApprovalView:
+        """Appends a decision of the user, and returns the call with it.
+
+        Args:
+            shown: the call as the user was shown it; the decision carries its digest.
+            decision: of the user.
+            reason: of the user; None: none.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or the call does not wait any more.
+        """
+        ...
+
     async def until(
         self,
         kind: str,
@@ -161,6 +192,17 @@ def run_path(namespace: str, name: str, part: str) -> str:
         part: the path below it.
     """
     return f"/namespaces/{namespace}/investigations/{name}/{part}"
+
+
+def approval_path(namespace: str, name: str, part: str = "") -> str:
+    """Returns the path of a ToolApproval, or of a part of it such as `evidence`.
+
+    Args:
+        namespace: of the ToolApproval.
+        name: of it.
+        part: the path below it; empty: itself.
+    """
+    return f"/namespaces/{namespace}/toolapprovals/{name}" + (f"/{part}" if part else "")
 
 
 def status_condition(obj: Mapping[str, Any], kind: str, field: str = "status") -> str:

@@ -17,10 +17,21 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, run_path
+from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, approval_path, as_model, run_path
 from tarsy.client.errors import ApiUseError, BrokenOff
-from tarsy.client.refusals import READ_OBJECTS, READ_TIMELINE, WRITE, Right, namespace_of, refusals
+from tarsy.client.refusals import (
+    DECIDE,
+    READ_APPROVALS,
+    READ_OBJECTS,
+    READ_TIMELINE,
+    WRITE,
+    Right,
+    namespace_of,
+    refusals,
+)
+from tarsy.http.decision_entry import Verdict
 from tarsy.http.models import DIRECT_PREFIX
+from tarsy.http.views.approvals import ApprovalItem, ApprovalPage, ApprovalView
 from tarsy.kube.client import ApiError
 
 _T = TypeVar("_T")
@@ -126,6 +137,36 @@ class DirectClient:
         """
         told = await self._call("POST", run_path(namespace, investigation, _VERBS[desired]), WRITE)
         return [str(name) for name in told.get("questions") or ()]
+
+    async def approvals(self, namespace: str | None, *, decided: bool) -> list[ApprovalItem]:
+        """Lists the calls that wait for people in a namespace, or in all if None; with `decided` the others too."""
+        query = {"limit": "200", **({"decided": "true"} if decided else {})}
+        query |= {} if namespace is None else {"namespace": namespace}
+        found: list[ApprovalItem] = []
+        while True:
+            answer = await self._call("GET", "/toolapprovals", READ_APPROVALS, query=query)
+            page = as_model(ApprovalPage, answer)
+            found += page.items
+            if page.next is None:
+                return found
+            query["continue"] = page.next
+
+    async def approval(self, namespace: str, name: str) -> ApprovalView:
+        """Reads the ToolApproval `name` in `namespace`."""
+        return as_model(ApprovalView, await self._call("GET", approval_path(namespace, name), READ_APPROVALS))
+
+    async def decide(self, shown: ApprovalView, decision: Verdict, reason: str | None) -> ApprovalView:
+        """Posts a decision of the user about a call as it was shown to them.
+
+        Args:
+            shown: the call.
+            decision: of the user.
+            reason: of the user; None: none.
+        """
+        body = {"decision": decision, "argumentsDigest": shown.arguments_digest}
+        body |= {"reason": reason} if reason else {}
+        path = approval_path(shown.namespace, shown.name, "decisions")
+        return as_model(ApprovalView, await self._call("POST", path, DECIDE, body=body))
 
     async def until(
         self,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.plain_text import one_line
+from tarsy.http.decision_entry import policy_refusal
 from tarsy.kube.client import ApiError
 
 LOOK_THERE = "See `kubectl get apiservice v1alpha1.record.tarsy.dev`"
@@ -32,6 +33,8 @@ READ_TIMELINE = Right("read the timeline of investigations", "tarsy-viewer")
 READ_TRACE = Right("read the trace of investigations", "tarsy-tracer")
 READ_OBJECTS = Right("read investigations, alerts and questions", "tarsy-viewer")
 WRITE = Right("submit alerts, ask questions, replay, conclude or cancel investigations", "tarsy-investigator")
+READ_APPROVALS = Right("read calls of tools that wait for approval", "tarsy-approver")
+DECIDE = Right("decide about calls of tools", "tarsy-approver")
 
 
 def refusal_error(
@@ -49,6 +52,8 @@ def refusal_error(
     message = one_line(error.message, _SAID)
     if error.status == 401 or (error.status == 403 and _ANONYMOUS in error.message):
         sentence = f"the credentials of {whom} are not accepted, they may have expired: log in again"
+    elif error.status == 403 and (said := policy_refusal(error.message)) is not None:
+        sentence = one_line(said, _SAID)
     elif error.status == 403:
         sentence = _forbidden(error, right, namespace, message)
     elif error.status == 404 and (error.reason != "NotFound" or _NO_RESOURCE in error.message):

@@ -27,6 +27,7 @@ _SERVED = {
     "investigations/trace": ("InvestigationTrace", "get"),
     "changes": ("Changes", "list"),
     "triage": ("Triage", "list"),
+    "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),
 }
 """Kind and verb of each served resource; the verb is that by which the Kubernetes API authorizes its path."""
 

@@ -8,6 +8,7 @@ from tarsy.http.route import Route
 from tarsy.http.routes import (
     alert_types,
     alerts,
+    approvals,
     chat,
     comparison,
     configuration,
@@ -39,6 +40,7 @@ def all_routes() -> tuple[Route, ...]:
         *comparison.ROUTES,
         *evidence.ROUTES,
         *chat.ROUTES,
+        *approvals.ROUTES,
         *alert_types.ROUTES,
         *plans.ROUTES,
         *configuration.ROUTES,

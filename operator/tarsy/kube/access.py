@@ -76,6 +76,17 @@ async def caller_may(client: KubeClient, attributes: ResourceAttributes) -> bool
     return await _answered(client, "SelfSubjectAccessReview", {"resourceAttributes": _about(attributes)})
 
 
+async def own_identity(client: KubeClient) -> Subject:
+    """Asks as whom the Kubernetes API knows `client` (Kubernetes 1.28 and newer).
+
+    Raises:
+        ApiError: it refused or could not be reached; NotFound: it is older.
+    """
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
+    user = ((await client.create(review)).get("status") or {}).get("userInfo") or {}
+    return Subject(str(user.get("username", "")), str(user.get("uid", "")), tuple(map(str, user.get("groups") or ())))
+
+
 def _about(attributes: ResourceAttributes) -> dict[str, str]:
     about = {
         "verb": attributes.verb,

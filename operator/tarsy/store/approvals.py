@@ -14,7 +14,9 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.approval import CHECKS_COUNT_FOR, ApprovalState, SignedDecision
+from tarsy.record.finding import Evidence
 from tarsy.record.run import LeaseLost
+from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
@@ -138,13 +140,17 @@ class ApprovalStore:
 
     async def cited(self, investigation: UUID, refs: Sequence[str]) -> list[str]:
         """Returns those ids that are closed tool calls of a run."""
+        found = await self.cited_results(investigation, refs)
+        return [ref for ref in refs if ref in found]
+
+    async def cited_results(self, investigation: UUID, refs: Sequence[str]) -> Mapping[str, Evidence]:
+        """Returns the stored results of those ids that are closed tool calls of a run."""
 
         async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             reading = self._reads["evidence"](investigation=investigation, call_ids=sorted(set(refs)))
             return list(await connection.fetch(*reading))
 
-        found = {row["cited"] for row in await call(self._pool, "read the cited tool calls", run)}
-        return [ref for ref in refs if ref in found]
+        return {row["cited"]: rows.evidence(row) for row in await call(self._pool, "read the cited tool calls", run)}
 
     async def unsettled(self, limit: int = 500) -> list[ApprovalRecord]:
         """Lists approvals that wait, or whose object is not up to date, the oldest first."""

@@ -60,7 +60,10 @@ def questions() -> list[tuple[str, list[Question]]]:
             "let a revision of a chain serve without a passed evaluation",
             [("promote", "tarsy.dev", "chains", "")],
         ),
-        ("see calls that wait for approval", of(READ, APPROVALS)),
+        (
+            "see calls that wait for approval, with the results that they cite",
+            [*of(READ, APPROVALS), ("get", "record.tarsy.dev", "toolapprovals", "evidence")],
+        ),
         (
             "decide about calls (what the policy `tarsy-approve` lets them)",
             [*of(("patch", "update"), APPROVALS), ("approve", "tarsy.dev", "mcpservers", "")],

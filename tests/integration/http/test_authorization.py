@@ -49,6 +49,7 @@ ROLES = {
     "investigator": "tarsy-investigator",
     "author": "tarsy-author",
     "tracer": "tarsy-tracer",
+    "approver": "tarsy-approver",
 }
 STRANGER, ADMINISTRATOR, NOBODY, BAD_TOKEN = "viewer of another namespace", "administrator", "nobody", "bad token"
 KNOWN = frozenset({*ROLES, STRANGER, ADMINISTRATOR})
@@ -58,6 +59,7 @@ WRITE = frozenset({"investigator", ADMINISTRATOR})
 TRACE = frozenset({"tracer", ADMINISTRATOR})
 CONFIGURATION = READ | {"author"}
 ALONE = frozenset({ADMINISTRATOR})
+WAITING = frozenset({"approver", "tracer", ADMINISTRATOR})
 MAY = {
     "submitAlert": WRITE,
     "planAlert": WRITE,  # and the right to use the chain: test_plans.py
@@ -97,6 +99,11 @@ MAY = {
     "listEvalSuites everywhere": ALONE,
     "getEvalSuite": READ,  # and what it tells of runs
     "getEvalRun": READ,
+    "listToolApprovals": WAITING,
+    "listToolApprovals everywhere": ALONE,
+    "getToolApproval": WAITING,
+    "getToolApprovalEvidence": WAITING,
+    "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
     "getUsage": READ,
     "getUsage everywhere": ALONE,
     "getQueue": ALONE,
@@ -125,6 +132,7 @@ BODIES = {
     "planAlert": {"alertType": "none"},
     "startReplay": {"onMiss": "Refuse"},
     "signInByCode": {"code": "0123456789abcdef"},
+    "decideToolApproval": {"decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"},
 }
 QUERIES = {"compareInvestigations": "?other=i1", "getVerdict": "?target=deploy/checkout"}
 """Query parameters that a route requires."""
@@ -291,6 +299,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getSeal",
         "getChanges",
         "getTriage",
+        "getToolApprovalEvidence",
     }
     for route in passed_on:
         assert route.method == "GET" and route.permission is not None

@@ -77,8 +77,22 @@ async def _seeded(site: Site, namespace: str) -> dict[str, Mapping[str, str]]:
     await evals.add_sample(eval_run, "one", 0, run)
     check = {"name": "verdict", "outcome": "Failed", "sentence": "No claim is supported."}
     await evals.end_sample(eval_run, EndedSample("one", 0, "Failed", [check], coverage=0.5))
+    call = {"id": "c", "server": "tools", "serverNamespace": namespace, "tool": "scale", "access": "changes"}
+    waiting = {
+        "runRef": {"name": "alert-1", "uid": str(run), "kind": "Investigation"},
+        "call": call,
+        "argumentsDigest": f"sha256:{'a' * 64}",
+        "preview": {"kind": "None"},
+        "why": {"claim": "Too few.", "evidence": ["call_0"]},
+        "expiresAt": "2126-01-01T00:00:00Z",
+        "required": 1,
+        "requesters": ["rita"],
+        "decisions": [],
+    }
+    await site.put("ToolApproval", namespace, "scale", waiting)
     there = {"namespace": namespace, "name": "alert-1"}
     return {
+        "/toolapprovals/": {**there, "name": "scale"},
         "/evalsuites/": {**there, "name": "suite"},
         "/evalruns/": {**there, "name": "measured"},
         "": there,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     AnyClient = AggregatedClient | DirectClient
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_PREFIX = re.compile(r"(inv|investigations?(\.tarsy\.dev)?)/")
+_PREFIX = re.compile(r"(inv|investigations?(\.tarsy\.dev)?|tapp|toolapprovals?(\.tarsy\.dev)?)/")
 
 
 def object_name(value: str | None) -> str | None:

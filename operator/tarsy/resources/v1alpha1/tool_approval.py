@@ -179,7 +179,6 @@ class ToolApproval(Resource[ToolApprovalSpec, ToolApprovalStatus]):
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tapp",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Run", ".spec.runRef.name", description="Run that waits."),
-        Column("Server", ".spec.call.server", description="MCPServer that would receive the call."),
         Column("Tool", ".spec.call.tool", description="Tool that would be called."),
         Column("Target", ".status.target", description="First object that the call changes."),
         Column("Access", ".spec.call.access", description="Known effect of the tool."),
@@ -187,6 +186,7 @@ class ToolApproval(Resource[ToolApprovalSpec, ToolApprovalStatus]):
         Column("Decision", ".status.phase", description="Pending, or what was decided."),
         Column("Required by", ".spec.expiresAt", description="Time until which people can decide."),
         AGE,
+        Column("Server", ".spec.call.server", description="MCPServer that would receive the call.", wide=True),
         Column("Decided by", ".status.decidedBy", description="Users whose decisions counted.", wide=True),
         Column("Digest", ".spec.argumentsDigest", description="Digest to decide about.", wide=True),
         Column("Outcome", ".status.outcome", description="What became of the call.", wide=True),
