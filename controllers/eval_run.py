@@ -100,7 +100,7 @@ async def _advance(
     stop = _stop(run, record, context)
     if stop is not None:
         await cancel_samples(run, begun, context)
-        return await _finish(record, *stop, evals)
+        return await _finish(run, record, *stop, evals, context)
     over_budget = spent(terms.budget, await evals.usage(record.id))
     upcoming = [] if over_budget is not None else next_samples(terms, begun)
     for case, sample in upcoming:
@@ -109,12 +109,24 @@ async def _advance(
         return record
     found = run_verdict(terms, await evals.by_case(record.id))
     reasons = found.reasons if over_budget is None else (over_budget, *found.reasons)
-    return await _finish(record, found.verdict.value, " ".join(reasons), evals)
+    return await _finish(run, record, found.verdict.value, " ".join(reasons), evals, context)
 
 
-async def _finish(record: EvalRunRecord, found: str, summary: str, evals: Evals) -> EvalRunRecord:
-    text = summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…"
-    await evals.finish(record.id, found, text)
+async def _finish(
+    run: EvalRun, record: EvalRunRecord, found: str, summary: str, evals: Evals, context: ReconcileContext
+) -> EvalRunRecord:
+    """Stores the verdict of a run whose object still exists.
+
+    The end of its samples or of its Chain may be told before its own deletion, as when all go with a namespace: that is
+    no verdict.
+    """
+    meta = run.metadata
+    there = await context.kubernetes.client.find(EvalRun.KIND, meta.namespace, meta.name)
+    if there is None or there["metadata"]["uid"] != meta.uid:
+        await evals.deleted(record.id)
+    else:
+        text = summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…"
+        await evals.finish(record.id, found, text)
     return await evals.run(record.id) or record
 
 

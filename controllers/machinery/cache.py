@@ -91,7 +91,8 @@ class Cache:
         self._unreadable: dict[Key, UnreadableObject] = {}
         self._versions: dict[str, dict[tuple[str, str], Version]] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
-        self._gone: dict[str, None] = {}
+        self._gone: dict[str, int] = {}
+        self._deletions = 0
         self._written: set[Key] = set()
         self._writes: dict[Key, _Write] = {}
 
@@ -163,7 +164,8 @@ class Cache:
 
     def drop(self, key: Key, uid: str) -> None:
         """Removes an object that is gone; another of the same name stays."""
-        self._gone[uid] = None
+        self._deletions += 1
+        self._gone[uid] = self._deletions
         if len(self._gone) > GONE_KEPT:
             del self._gone[next(iter(self._gone))]
         here = self.version(key)
@@ -171,6 +173,15 @@ class Cache:
             return
         del self._versions[key.kind][key.namespace, key.name]
         self._forget(key)
+
+    @property
+    def deletions(self) -> int:
+        """Number of deletions that were told so far; see `gone_since`."""
+        return self._deletions
+
+    def gone_since(self, uid: str, deletions: int) -> bool:
+        """Checks whether the deletion of an object was told after there had been so many."""
+        return self._gone.get(uid, 0) > deletions
 
     def version(self, key: Key) -> Version | None:
         """Returns the stored version of an object, readable or not."""

@@ -1,7 +1,8 @@
 """Compares the cache with the cluster: finds missed additions, changes and deletions, and runs without an object.
 
 An object that is only in the cache was deleted, unless it came while the list was being read: so the cache is read
-before the list, and the record before the cache. A run is stopped only after the API was asked for its object by name.
+before the list, and the record before the cache. An object whose deletion the watch told while the list was being read
+stays deleted, because the list is older. A run is stopped only after the API was asked for its object by name.
 """
 
 import asyncio
@@ -118,14 +119,14 @@ async def _list(
 ) -> tuple[dict[Key, Version], set[str]]:
     """Lists a kind and passes on what differs from the cache; returns the cached versions and the uids that exist."""
     before = {key: version for key in cache.keys_of(kind) if (version := cache.version(key))}
-    there: set[str] = set()
+    deletions, there = cache.deletions, set[str]()
     for space in spaces:
         async for page in client.pages(kind, space):
             for raw in page:
                 meta = raw["metadata"]
                 there.add(meta["uid"])
                 known = before.get(Key(kind, meta.get("namespace", ""), meta["name"]))
-                if known != Version.of(raw):
+                if known != Version.of(raw) and not cache.gone_since(meta["uid"], deletions):
                     seen({**raw, "kind": kind}, known)
     return before, there
 

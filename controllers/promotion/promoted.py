@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.promotion.current_objects import require_current
 from tarsy.controllers.promotion.decision import Decision, Evaluation, Override, Situation, decide, short
 from tarsy.controllers.promotion.evaluations import (
     baselines,
@@ -225,6 +226,8 @@ async def _store(
     )
     if before == wanted:
         return
+    if decision.reason == "FirstRevision":
+        await require_current(current.snapshot, context)
     meta = chain.metadata
     await revisions.put(ChainIdentity(meta.uid, meta.namespace, meta.name), wanted, current.snapshot.dump())
     if before is None or before.state is not decision.state:

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,15 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
-from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import (
+    ControllerSettings,
+    KubernetesPorts,
+    ReadinessChecks,
+    ReconcileContext,
+    StorePorts,
+)
+from tarsy.controllers.machinery.relist import learn
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
@@ -42,6 +51,7 @@ from tarsy.store.retention import Retention
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.workloads import Workloads
+from unit.controllers.builders import reconcile_context
 
 T = TypeVar("T")
 
@@ -109,6 +119,14 @@ class Desk:
 
     def _notify(self, channel: str, payload: str) -> None:
         self.changed.set()
+
+    async def listed(self) -> ReconcileContext:
+        """The context of a controller whose watch tells it nothing more than there is now."""
+        cache = Cache()
+        await learn(self.kube, cache, (self.namespace,), seen=lambda raw, instead_of=None: cache.put(raw))
+        plain = reconcile_context(self.kube, self.reads, cache)
+        ports = KubernetesPorts(self.kube, Events(self.kube), plain.kubernetes.read_secret)
+        return replace(plain, kubernetes=ports, settings=ControllerSettings(self.namespace))
 
     @contextlib.asynccontextmanager
     async def controller(

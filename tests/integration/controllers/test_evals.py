@@ -7,9 +7,12 @@ from uuid import UUID
 import pytest
 
 from integration.controllers.desk import Desk, eventually
+from tarsy.controllers import eval_run
 from tarsy.evals.cassette import AlertRecord, Header, RecordedCall, read_cassette
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
+from tarsy.resources.parse import parse_as
+from tarsy.resources.v1alpha1 import EvalRun
 
 NOW = "2026-01-01T12:00:00Z"
 EXPECT = {"rootCause": {"entities": ["Deployment/checkout"]}, "distractors": ["redis-0"]}
@@ -265,6 +268,24 @@ async def test_author_who_may_not_read_the_recordings_measures_nothing(desk: Des
         assert await desk.investigations() == []
         await desk.put("EvalSuite", "theirs", {"cases": [_case("oom")], "author": author})
         await desk.reason("EvalSuite", "theirs", "Ready", "False", "Forbidden")
+
+
+async def test_deletion_that_is_told_after_the_end_of_the_samples_cancels_the_run(desk: Desk) -> None:
+    """The samples go with their run, and the watch of one kind may be slower than that of another."""
+    await desk.configure()
+    await suite(desk, "oom")
+    async with desk.controller():
+        await measure(desk, "one")
+        await desk.reason("EvalRun", "one", "Complete", "False", "Running")
+    context, known = await desk.listed(), await desk.get("EvalRun", "one")
+    await desk.kube.delete("EvalRun", desk.namespace, "one")
+    for sample in await desk.investigations():  # a real API server has no garbage collector beside it here
+        await desk.kube.delete("Investigation", desk.namespace, sample["metadata"]["name"])
+    for begun in await desk.evals.begun(UUID(known["metadata"]["uid"])):
+        await desk.runs.object_deleted(begun.investigation)
+    await eval_run.reconcile(parse_as(EvalRun, known), desk.evals, context)
+    run = await desk.evals.run(UUID(known["metadata"]["uid"]))
+    assert run is not None and run.verdict == "Cancelled"
 
 
 async def test_finished_run_and_its_suite_leave_with_their_objects(desk: Desk) -> None:

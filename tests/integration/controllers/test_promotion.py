@@ -1,6 +1,7 @@
 """Tests which revision of a Chain serves, with the active controller, evaluations and the record in Postgres."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,10 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.grants import operator_kubeconfig
 from integration.controllers.test_evals import RIGHT, WRONG, answer, suite, verdict
 from tarsy.controllers.promotion.evaluations import PROMOTES
+from tarsy.controllers.promotion.promoted import with_promotion
+from tarsy.kube.client import ApiError
 from tarsy.plan.model import Plan
+from tarsy.resources.v1alpha1 import Chain
 from tarsy.store.revisions import RevisionState
 
 GATE = {"policy": "WhenPassed", "suiteRef": {"name": "shop"}}
@@ -354,12 +358,41 @@ async def test_revisions_leave_with_their_chain_and_a_new_one_begins_anew(desk: 
         assert told(await planned(desk, "now")) == "Second."
         await desk.kube.patch("Chain", desk.namespace, "one", {"spec": {"promotion": None}})
 
-        async def none() -> bool:
-            return not await desk.revisions.chains([desk.namespace])
+        async def not_promoted() -> bool:  # told after the revisions are deleted
+            conditions = await desk.conditions("Chain", "one")
+            return "Promoted" not in conditions and await revisions(desk) == (None, None)
 
-        await eventually(none)
-        assert "Promoted" not in await desk.conditions("Chain", "one")
-        assert await revisions(desk) == (None, None)
+        await eventually(not_promoted)
+        assert await desk.revisions.chains([desk.namespace]) == []
+
+
+async def test_first_revision_is_made_from_the_current_objects(desk: Desk) -> None:
+    """The watch of Agents may be slower than that of Chains: what was pushed first would need an evaluation."""
+    await gated(desk)
+    context = await desk.listed()
+    await push(desk, "Second.")
+    chain = context.cache.get(Chain, desk.namespace, "one")
+    assert chain is not None
+    now, uid = datetime.now(UTC), chain.metadata.uid
+    with pytest.raises(ApiError, match=f"Agent {desk.namespace}/one has changed"):
+        await with_promotion(chain.status, chain, desk.revisions, context, now)
+    assert await desk.revisions.known(uid) == []
+    await with_promotion(chain.status, chain, desk.revisions, context, now)
+    stored = await desk.revisions.serving(uid)
+    assert stored is not None and "Second." in stored[1]
+
+
+async def test_first_revision_is_made_with_the_current_defaults(desk: Desk) -> None:
+    await gated(desk)
+    context = await desk.listed()
+    await desk.put("InvestigationDefaults", "default", {"maxIterations": 3})
+    chain = context.cache.get(Chain, desk.namespace, "one")
+    assert chain is not None
+    with pytest.raises(ApiError, match=f"InvestigationDefaults {desk.namespace}/default has changed"):
+        await with_promotion(chain.status, chain, desk.revisions, context, datetime.now(UTC))
+    await with_promotion(chain.status, chain, desk.revisions, context, datetime.now(UTC))
+    stored = await desk.revisions.serving(chain.metadata.uid)
+    assert stored is not None and "maxIterations" in stored[1]
 
 
 async def test_revisions_of_a_chain_that_was_deleted_while_no_controller_ran_are_deleted(desk: Desk) -> None:

@@ -133,6 +133,29 @@ async def test_object_that_changed_while_the_list_was_read_stays_as_it_became() 
     assert found.metadata.labels == {"changed": "yes"}
 
 
+async def test_object_that_was_deleted_while_the_list_was_read_does_not_come_back() -> None:
+    """The answer is from before the deletion, and the next relist is minutes away."""
+    world = World(inv("10"))
+
+    def meanwhile() -> None:
+        world.informer.event("ADDED", inv("10"))
+        world.informer.event("DELETED", inv("11"))
+
+    world.meanwhile = meanwhile
+    await world.relist()
+    assert world.cache.find(INV) is None and world.cache.version(INV) is None
+    assert world.informer.deleted(INV) == (UID,)
+
+
+async def test_object_that_is_there_again_with_its_uid_is_found_by_a_later_list() -> None:
+    """As after the restore of a backup."""
+    world = World(inv("10"))
+    world.informer.event("ADDED", inv("10"))
+    world.informer.event("DELETED", inv("11"))
+    await world.relist()
+    assert world.cache.find(INV) is not None
+
+
 async def test_object_that_the_watch_did_not_tell_of_is_found_and_one_that_went_is_forgotten() -> None:
     world = World(inv())
     await world.relist()
