@@ -41,7 +41,7 @@ from tarsy.controllers.runs.replay import (
     provider_key,
     provider_override,
     recorded_input,
-    required_read,
+    required_reads,
 )
 from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
@@ -226,7 +226,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
 async def _plan_replay(investigation: Investigation, replay: Replay, context: ReconcileContext) -> NewRun:
     meta, spec, at = investigation.metadata, investigation.spec, FieldPath.of(investigation) / "replay"
     # Before anything is told of what is recorded.
-    await _authorized(spec.author, (), context, [await required_read(investigation, replay, context)])
+    await _authorized(spec.author, (), context, await required_reads(investigation, replay, context))
     recorded = await recorded_input(investigation, replay, context)
     library = context.settings.library_namespace
     override = replay.overrides.chain_ref if replay.overrides else None

@@ -11,7 +11,7 @@ from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.controllers.runs.inputs import NotYet
-from tarsy.controllers.runs.replay import source_read
+from tarsy.controllers.runs.replay import source_reads
 from tarsy.evals.cases import EvalTerms, FrozenSamples, freeze
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.revision.template import revision_of
@@ -66,7 +66,11 @@ async def prepare(run: EvalRun, evals: Evals, context: ReconcileContext) -> NewE
     meta = run.metadata
     suite = _suite(run, context)
     chain = find_chain(run, context)
-    reads = [source_read(case.source, source_field(suite, index)) for index, case in enumerate(suite.spec.cases)]
+    reads = [
+        read
+        for index, case in enumerate(suite.spec.cases)
+        for read in source_reads(case.source, source_field(suite, index))
+    ]
     refused = await authorization_refusal(
         run.spec.author,
         [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)],

@@ -8,10 +8,11 @@ become of the source.
 import asyncio
 from uuid import UUID
 
+from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.controllers.runs.inputs import NotYet
-from tarsy.controllers.runs.replay import config_map_bytes, recorded_run, source_read
+from tarsy.controllers.runs.replay import config_map_bytes, recorded_run, source_reads
 from tarsy.evals.cases import masked_recording, recording_digest
 from tarsy.evals.cassette import Cassette, CassetteError, read_cassette
 from tarsy.plan.errors import FieldPath
@@ -39,11 +40,11 @@ async def store_case(suite: EvalSuite, index: int, namespace_uid: str, evals: Ev
         (),
         context.kubernetes.client,
         required=context.settings.require_author,
-        reads=[source_read(case.source, at)],
+        reads=source_reads(case.source, at),
     )
     if refused is not None:
         raise NotYet(*refused)
-    cassette, plan = await _read(case.source, at, context)
+    cassette, plan = await _read(case.source, at, Key(suite.KIND, at.namespace, suite.metadata.name), context)
     try:
         recording = await asyncio.to_thread(masked_recording, cassette, context.mask)
     except CassetteError as error:
@@ -67,18 +68,28 @@ def source_field(suite: EvalSuite, index: int) -> FieldPath:
     """Returns the field that names the source of a case, by the index of the case."""
     at = (FieldPath.of(suite) / "cases")[index] / "source"
     source = suite.spec.cases[index].source
+    if source.git is not None:
+        return at / "git"
     return at / ("investigationRef" if source.investigation_ref is not None else "configMapKeyRef")
 
 
-async def _read(source: CaseSource, at: FieldPath, context: ReconcileContext) -> tuple[Cassette, str | None]:
+async def _read(
+    source: CaseSource, at: FieldPath, suite: Key, context: ReconcileContext
+) -> tuple[Cassette, str | None]:
     """Returns the cassette of a source, and the plan of the recorded run, None for a file."""
     if source.investigation_ref is not None:
         found = await recorded_run(source.investigation_ref, at.namespace, at, context)
         return found.cassette, found.source.dump().decode() if found.source is not None else None
-    assert source.config_map_key_ref is not None  # the kind's rules ask for exactly one source
-    content = await config_map_bytes(source.config_map_key_ref, at, context)
-    name = f"ConfigMap {source.config_map_key_ref.name}, key {source.config_map_key_ref.key}"
+    if source.git is not None:
+        content = context.git_cases.take(suite, source.git, at)
+        name = f"{source.git.path} of commit {source.git.commit[:12]}"
+    else:
+        assert source.config_map_key_ref is not None  # the kind's rules ask for exactly one source
+        content = await config_map_bytes(source.config_map_key_ref, at, context)
+        name = f"ConfigMap {source.config_map_key_ref.name}, key {source.config_map_key_ref.key}"
     try:
         return await asyncio.to_thread(read_cassette, content, name), None
     except CassetteError as error:
+        if source.git is not None:
+            context.git_cases.refuse(source.git, at, "CassetteInvalid", f": {error}")
         raise NotYet("CassetteInvalid", f"{at.path}: {error}") from error

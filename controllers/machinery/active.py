@@ -12,6 +12,7 @@ from functools import partial
 from uuid import UUID
 
 from tarsy.controllers.approvals.requests import ASKING_SECONDS, ApprovalRequests
+from tarsy.controllers.evals.git_cases import GitCases
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -46,6 +47,7 @@ from tarsy.observe.metric_table import ACTIVE, OBJECTS
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.v1alpha1 import EvalRun, EvalSuite
 from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class ActiveController:
         checks: of model providers and tool servers.
         periodic: the work that is done at intervals.
         fetcher: fetches runbooks by URL; one with the usual limits when not given.
+        read_git: reads files from Git; None: none is read.
         metrics: the metrics of the process.
     """
 
@@ -101,6 +104,7 @@ class ActiveController:
         checks: ReadinessChecks | None = None,
         periodic: PeriodicWork | None = None,
         fetcher: Fetcher | None = None,
+        read_git: ReadGitFile | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         metrics, maskers = metrics or Metrics(), Maskers()
@@ -137,12 +141,14 @@ class ActiveController:
         )
         fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)
+        self._git_cases = GitCases(read_git, settings.git_hosts, self._queue.add)
         context = ReconcileContext(
             cache=self._cache,
             kubernetes=kubernetes,
             store=store,
             settings=settings,
             runbooks=self._runbooks,
+            git_cases=self._git_cases,
             publish_again=self._publisher.again,
             mask=metrics.watched(default_masker().mask, "alert_data"),
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
@@ -173,6 +179,7 @@ class ActiveController:
             group.create_task(self._while_active(PURGE_SECONDS, self._purge))
             group.create_task(self._publisher.run())
             group.create_task(self._runbooks.run())
+            group.create_task(self._git_cases.run())
             if self._incidents is not None:
                 group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
             if self._workloads is not None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tarsy.controllers.evals.git_cases import GitCases
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
@@ -99,6 +100,9 @@ class ControllerSettings:
     operator_namespace: str | None = None
     """Namespace of operator and workers, which may reach the workloads of MCPServers; None: no workload is made."""
 
+    git_hosts: tuple[str, ...] = ()
+    """Hosts of Git repositories that the administrator allows."""
+
     runbook_hosts: tuple[str, ...] = ()
     """Hosts of runbooks that the administrator allows, beside those of each namespace's InvestigationDefaults."""
 
@@ -121,6 +125,7 @@ class ReconcileContext:
     store: StorePorts
     settings: ControllerSettings
     runbooks: Runbooks
+    git_cases: GitCases
     publish_again: Callable[[InvestigationRecord], None]
     """Asks the publisher to write the status of a run once more."""
 

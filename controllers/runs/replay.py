@@ -8,6 +8,7 @@ with the plan, so neither retention nor a change of the ConfigMap alters a repla
 import asyncio
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -73,8 +74,10 @@ class RecordedInput:
         return made.read_as(reader.reader, reader.readable or (), reader.recorded or ())
 
 
-async def required_read(investigation: Investigation, replay: Replay, context: ReconcileContext) -> RequiredRead:
-    """Returns the read that the author of a replay needs; that of a stored case is the one of its source.
+async def required_reads(
+    investigation: Investigation, replay: Replay, context: ReconcileContext
+) -> Sequence[RequiredRead]:
+    """Returns the reads that the author of a replay needs; those of a stored case are the ones of its source.
 
     Args:
         investigation: the replay.
@@ -87,12 +90,12 @@ async def required_read(investigation: Investigation, replay: Replay, context: R
     at, namespace = FieldPath.of(investigation) / "replay", investigation.metadata.namespace
     if replay.eval_case is not None:
         found = await _stored(replay.eval_case, at / "evalCase", context)
-        return source_read(CaseSource.model_validate(found.source), at / "evalCase" / "name")
+        return source_reads(CaseSource.model_validate(found.source), at / "evalCase" / "name")
     if replay.of is not None:
-        return trace_read(replay.of.name, at / "of" / "name")
+        return (trace_read(replay.of.name, at / "of" / "name"),)
     name = replay.cassette_ref.name if replay.cassette_ref else ""
     what = ResourceAttributes("get", "", "configmaps", namespace=namespace, name=name)
-    return RequiredRead(what, "ConfigMap", f"{at.path}.cassetteRef.name")
+    return (RequiredRead(what, "ConfigMap", f"{at.path}.cassetteRef.name"),)
 
 
 def provider_key(replay: Replay, chain_namespace: str) -> Key | None:
@@ -107,13 +110,15 @@ def provider_override(replay: Replay) -> NameRef | None:
     return replay.overrides.llm_provider_ref if replay.overrides else None
 
 
-def source_read(source: CaseSource, at: FieldPath) -> RequiredRead:
-    """Returns the read that the source of a case requires, which field `at` names."""
+def source_reads(source: CaseSource, at: FieldPath) -> Sequence[RequiredRead]:
+    """Returns the reads that the source of a case requires, which field `at` names; Git is read as by anybody."""
+    if source.git is not None:
+        return ()
     if source.investigation_ref is not None:
-        return trace_read(source.investigation_ref.name, at)
+        return (trace_read(source.investigation_ref.name, at),)
     name = source.config_map_key_ref.name if source.config_map_key_ref is not None else ""
     what = ResourceAttributes("get", "", "configmaps", namespace=at.namespace, name=name)
-    return RequiredRead(what, "ConfigMap", at.path)
+    return (RequiredRead(what, "ConfigMap", at.path),)
 
 
 async def recorded_input(investigation: Investigation, replay: Replay, context: ReconcileContext) -> RecordedInput:

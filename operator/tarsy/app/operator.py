@@ -43,6 +43,7 @@ from tarsy.masking import default_masker
 from tarsy.mcp.connection import Policy
 from tarsy.observe.metrics import Metrics
 from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.git_files import FetcherClient, fetcher_plan
 from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.approvals import ApprovalStore
@@ -175,6 +176,7 @@ def _controller(
             library_namespace=settings.kubernetes.library_namespace,
             namespaces=controlled.namespaces,
             operator_namespace=controlled.operator_namespace,
+            git_hosts=controlled.git_hosts,
             runbook_hosts=controlled.runbook_hosts,
             require_author=settings.webhook.require_author,
         ),
@@ -189,6 +191,7 @@ def _controller(
             history=_history(settings, pool, client, metrics),
         ),
         fetcher=Fetcher(token_reader(secrets), destinations=destinations),
+        read_git=_git_reader(settings, client, secrets),
         metrics=metrics,
     )
 
@@ -218,14 +221,23 @@ def _server_checks(settings: OperatorSettings, client: KubeClient, secrets: Secr
     interval = settings.controller.server_check_seconds
     if interval is None:
         return None
-    policy = Policy(
+    return ServerChecks(_policy(settings, client, secrets), default_masker().mask, interval=interval)
+
+
+def _git_reader(settings: OperatorSettings, client: KubeClient, secrets: Secrets) -> FetcherClient:
+    policy, controlled = _policy(settings, client, secrets), settings.controller
+    server = fetcher_plan(controlled.operator_namespace, child=settings.mcp.stdio)
+    return FetcherClient(policy, server, controlled.git_ca_file)
+
+
+def _policy(settings: OperatorSettings, client: KubeClient, secrets: Secrets) -> Policy:
+    return Policy(
         Values(client, secrets),
         ssl.create_default_context(),
         settings.mcp.stdio,
         settings.outbound.destinations(),
         cluster=cluster_of(client),
     )
-    return ServerChecks(policy, default_masker().mask, interval=interval)
 
 
 async def _purge(retention: Retention, intake: Intake, evals: Evals, settings: ReconcileSettings) -> Mapping[str, int]:

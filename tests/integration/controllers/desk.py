@@ -39,6 +39,7 @@ from tarsy.record.run import InvestigationRecord, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import KINDS
 from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
@@ -138,6 +139,8 @@ class Desk:
         library: str | None = None,
         runbook_hosts: tuple[str, ...] = (),
         runbooks: Fetcher | None = None,
+        git_hosts: tuple[str, ...] = (),
+        read_git: ReadGitFile | None = None,
         retention_seconds: float | None = None,
         look_every: float | None = None,
         metrics: Metrics | None = None,
@@ -174,6 +177,7 @@ class Desk:
                     library_namespace=library or self.namespace,
                     namespaces=() if everywhere else (self.namespace,),
                     operator_namespace="tarsy-system",
+                    git_hosts=git_hosts,
                     runbook_hosts=runbook_hosts,
                     require_author=require_author,
                     default_chain_seconds=default_chain_seconds,
@@ -188,6 +192,7 @@ class Desk:
                     calls=Calls(self.pool),
                 ),
                 fetcher=runbooks,
+                read_git=read_git,
                 metrics=metrics,
             )
             task = asyncio.create_task(controller.run())

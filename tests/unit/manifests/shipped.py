@@ -12,6 +12,7 @@ MANIFESTS = ROOT / "manifests"
 INSTALLED = (
     "base",
     "library",
+    "components/git-fetcher",
     "components/github-tools",
     "components/gitlab-tools",
     "components/gitops-tools",

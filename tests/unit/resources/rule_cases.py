@@ -26,6 +26,7 @@ from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
+GIT = {"git": {"url": "https://git.example/a", "commit": "0" * 40, "path": "a"}}
 SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
 VERTEX = {"type": "vertexai", "model": "m", "vertexai": {"project": "p"}}
 KEYLESS = VERTEX | {"vertexai": {"project": "p", "credentials": "WorkloadIdentity"}}
@@ -240,14 +241,9 @@ CASES = [
         {**EVAL_RUN, "desiredState": "Cancelled"},
         "cancelled to running",
     ),
-    Case(CaseSource, "has(self.investigationRef) !=", {"investigationRef": {"name": "a"}}, {}, id="neither"),
-    Case(
-        CaseSource,
-        "has(self.investigationRef) !=",
-        REF,
-        {"investigationRef": {"name": "a"}, **REF},
-        id="both",
-    ),
+    Case(CaseSource, "has(self.investigationRef)", {"investigationRef": {"name": "a"}}, {}, id="neither"),
+    Case(CaseSource, "has(self.investigationRef)", REF, {"investigationRef": {"name": "a"}, **REF}, id="both"),
+    Case(CaseSource, "has(self.investigationRef)", GIT, {**REF, **GIT}, id="git-and-another"),
     Case(CaseLimits, "has(self.costUSD) ||", {"steps": 1}, {}, id="neither"),
     Case(
         Expectation,

@@ -237,6 +237,13 @@ class ReconcileSettings(SettingsTopic):
     runbook_hosts: Annotated[Names, Flag("--runbook-host")] = Field(
         (), description="Host that runbooks of every namespace may be fetched from, whatever its address."
     )
+    git_hosts: Annotated[Names, Flag("--git-host")] = Field(
+        (),
+        description="Host that cases of EvalSuites may be read from in Git, or HOST:PORT. Default: none.",
+    )
+    git_ca_file: Annotated[FilePath | None, Flag("--git-ca-file", metavar="FILE")] = Field(
+        None, description="Certificate authorities of Git servers in PEM form, beside those of the system."
+    )
     server_check_seconds: Annotated[float | None, Flag("--server-check-seconds")] = Field(
         60.0,
         ge=1,

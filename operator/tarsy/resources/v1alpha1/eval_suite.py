@@ -29,14 +29,29 @@ Digest = Annotated[str, StringConstraints(max_length=64)]
 Total = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 
 
+class GitSource(Model):
+    """A file of a commit of a public Git repository."""
+
+    url: Annotated[str, StringConstraints(min_length=10, max_length=2048, pattern=r"^https://[^?#\s]+$")] = Field(
+        description="https URL of the repository, as git clone takes it. Its host must be allowed by the administrator "
+        "(--git-host)."
+    )
+    commit: Annotated[str, StringConstraints(max_length=64, pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")] = Field(
+        description="Full id of the commit, 40 or 64 hexadecimal digits."
+    )
+    path: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^/]+(/[^/]+)*$")] = Field(
+        description="Path of the file from the root of the repository."
+    )
+
+
 class CaseSource(Model):
     """Source of a recording. Set exactly one."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.investigationRef) != has(self.configMapKeyRef)",
-            "set exactly one of investigationRef (a finished Investigation) and configMapKeyRef (a cassette)",
-            lambda self: (self.investigation_ref is None) != (self.config_map_key_ref is None),
+            "(has(self.investigationRef) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.git) ? 1 : 0) == 1",
+            "set exactly one of investigationRef (a finished Investigation), configMapKeyRef and git (a cassette)",
+            lambda self: [self.investigation_ref, self.config_map_key_ref, self.git].count(None) == 2,
         ),
     )
 
@@ -49,6 +64,9 @@ class CaseSource(Model):
         default=None,
         description="Key of a ConfigMap with a cassette, in data or binaryData. The author of the suite needs "
         "permission to get the ConfigMap.",
+    )
+    git: GitSource | None = Field(
+        default=None, description="Cassette in a public Git repository, of at most 16 MiB. No credentials are sent."
     )
 
 
