@@ -25,12 +25,14 @@ from tarsy.controllers.tool_workloads.shared import Workload, keep_workload
 from tarsy.mcp.connection import NO_STDIO
 from tarsy.mcp.health import Look
 from tarsy.mcp.tool_catalog import list_hash, nothing_offered
+from tarsy.plan.approval_expressions import expression_errors
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy, names
 from tarsy.plan.readiness import readiness
 from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
+from tarsy.resources.v1alpha1.approval_settings import ApprovalSettings
 from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerStatus
@@ -49,6 +51,7 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
     client, checks = context.kubernetes.client, context.checks.servers
     judged = readiness(server, context.cache, None)
     errors, waits, _ = await problems(server, judged, client, context.kubernetes.read_secret)
+    errors += [(error, "ExpressionInvalid") for error in expression_errors(server)]
     plan, health = server_plan_of(server), None
     if checks is not None:
         errors += stdio_errors(server, checks.policy.allow_stdio)
@@ -249,6 +252,13 @@ def _named_in(evidence: EvidenceDeclaration | None) -> tuple[str, ...]:
     return (*(tool for rule in evidence.classes for tool in rule.tools), *evidence.state_tools)
 
 
+def _gated_in(approval: ApprovalSettings | None) -> tuple[str, ...]:
+    if approval is None:
+        return ()
+    lists = [rule.tools for rule in approval.targets] + [rule.tools for rule in approval.dry_run]
+    return tuple(tool for tools in lists for tool in tools)
+
+
 def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
     """Lists the entries of the object's lists that match no tool of the server, with their field."""
     spec = server.spec
@@ -259,6 +269,7 @@ def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
         "spec.tools.destructive": spec.tools.destructive,
         "spec.repeatableTools": spec.repeatable_tools,
         "spec.evidence": _named_in(spec.evidence),
+        "spec.approval": _gated_in(spec.approval),
     }
     for path, entries in lists.items():
         unknown = [entry for entry in entries if not any(names((entry,), tool) for tool in tools)]

@@ -135,6 +135,8 @@ def _is_as_shown(approval: ToolApproval, record: ApprovalRecord, context: Reconc
         and {"uid": server.metadata.uid, "generation": server.metadata.generation} == asked["server"]
         and spec.arguments_digest == record.digest
         and spec.call.to_dict() == asked["shown"]["call"]
+        and [target.to_dict() for target in spec.targets] == list(record.targets)
+        and spec.required == record.required
     )
 
 

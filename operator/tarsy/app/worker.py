@@ -6,8 +6,8 @@ finds accepted investigations in Postgres. A pod with several cores runs several
 
 import asyncio
 import socket
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from tarsy.app.lifecycle import Shutdown, until_stopped
 from tarsy.app.process import ProcessContext, ServeReports, connected, pass_on
@@ -16,12 +16,13 @@ from tarsy.app.worker_shares import Share
 from tarsy.observe.metric_table import PROCESSES
 from tarsy.record.waiting import WaitingLimits
 from tarsy.runtime.approvals import RunApprovals
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.approvals import ApprovalStore
-from tarsy.store.claims import Claims
+from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.runs import ParkingLimits, Runs
 from tarsy.store.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, NotifyFunction
@@ -116,7 +117,7 @@ def new_worker(
             metrics=metrics,
             tracing=connections.tracing,
             objects=connections.objects,
-            approvals=partial(RunApprovals, ApprovalStore(pool)),
+            approvals=None if connections.objects is None else _approvals(ApprovalStore(pool), connections.objects),
             waiting=WaitingLimits(
                 settings.max_wait_seconds, settings.approval_requests, settings.park_provider_seconds
             ),
@@ -124,3 +125,7 @@ def new_worker(
         ),
     )
     return Worker(Claims(pool, notify, metrics=metrics), runner, settings, wake, metrics)
+
+
+def _approvals(store: ApprovalStore, objects: ClusterObjects) -> Callable[[ClaimedRun], RunApprovals]:
+    return lambda run: RunApprovals(store, objects.examiner_of_run(run.id, run.namespace), run)

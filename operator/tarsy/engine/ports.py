@@ -7,7 +7,7 @@ read, is preceded by what is held of it; an error of a held step is raised by th
 `LeaseLost` means that another attempt owns the run, and that this one must stop without another effect.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -214,13 +214,21 @@ class Toolboxes(Protocol):
         ...
 
 
+DryRun = Callable[[str, str | bool], Awaitable[ToolOutcome | None]]
+"""Makes a call with one argument set so that it has no effect; None: its tool declares no such argument."""
+
+
 class Approvals(Protocol):
     """Asks people about the tool calls of one attempt."""
 
-    async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+    async def ask(self, question: ApprovalQuestion, dry_run: DryRun) -> ApprovalAnswer:
         """Asks about a call, or returns what became of the question asked before; under the fence of the attempt.
 
         An approval counts once it is consumed with the start of the call. What is refused stays refused.
+
+        Args:
+            question: the call.
+            dry_run: tries the call, to show people what it would change.
         """
         ...
 

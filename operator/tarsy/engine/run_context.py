@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.ports import Approvals, Control, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
+from tarsy.engine.ports import Approvals, Control, DryRun, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
@@ -51,7 +51,7 @@ class NoObjects:
 class NoApprovals:
     """The approvals of a process in which nobody can be asked."""
 
-    async def ask(self, question: ApprovalQuestion) -> Refusal:
+    async def ask(self, question: ApprovalQuestion, dry_run: DryRun) -> Refusal:
         """Refuses the call."""
         why = "its calls need the approval of people, and nobody can be asked here"
         sentence = f"{question.name} was not called: {why}. Say in your answer what you would do with it."

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tarsy.plan.model import (
+    ApprovalPlan,
     CallLimits,
     ConfigMapKey,
     CustomMask,
+    DryRunRule,
     EvidencePlan,
     EvidenceRule,
     HttpTransport,
@@ -25,6 +27,7 @@ from tarsy.plan.model import (
     ServerPlan,
     StdioTransport,
     SummarizationPlan,
+    TargetRule,
     Value,
     Vertex,
     WorkloadTransport,
@@ -33,6 +36,7 @@ from tarsy.plan.policy import stricter
 from tarsy.plan.rates import bundled
 from tarsy.plan.reach import reach_message, reach_plan
 from tarsy.record.integrity import Integrity
+from tarsy.resources.v1alpha1.approval_settings import ApprovalSettings
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
@@ -118,6 +122,26 @@ def server_plan(
         call_seconds=spec.timeouts.call_seconds,
         reach=reach,
         evidence=_evidence(spec.evidence),
+        approval=_approval(spec.approval),
+    )
+
+
+def _approval(declared: ApprovalSettings | None) -> ApprovalPlan | None:
+    if declared is None:
+        return None
+    booleans = {"true": True, "false": False}
+    return ApprovalPlan(
+        required=2 if declared.required == 2 else 1,
+        targets=tuple(
+            TargetRule(tools=one.tools, object=one.object, manifest=one.manifest_argument, change=one.change)
+            for one in declared.targets
+        ),
+        undetermined=declared.undetermined or "Refuse",
+        git_ops=declared.git_ops or "Refuse",
+        dry_run=tuple(
+            DryRunRule(tools=one.tools, argument=one.argument, value=booleans.get(one.value, one.value))
+            for one in declared.dry_run
+        ),
     )
 
 

@@ -190,11 +190,18 @@ def held_to(policy: ToolPolicy, plans: Iterable[ServerPlan]) -> tuple[ServerPlan
 
 
 def acting_as(account: str | None, plans: Iterable[ServerPlan]) -> tuple[ServerPlan, ...]:
-    """The servers, those that want one with the account of the agent that they are for; None leaves them theirs."""
-    return tuple(
-        plan.model_copy(update={"account": account}) if account is not None and plan.wants_account else plan
-        for plan in plans
-    )
+    """The servers with the account of the agent that they are for; None leaves them theirs.
+
+    Those that want one act as it, and what the calls of any of them change is read with it.
+    """
+    return tuple(plans) if account is None else tuple(_with_account(account, plan) for plan in plans)
+
+
+def _with_account(account: str, plan: ServerPlan) -> ServerPlan:
+    changes: dict[str, object] = {"account": account} if plan.wants_account else {}
+    if plan.approval is not None:
+        changes["approval"] = plan.approval.model_copy(update={"account": account})
+    return plan.model_copy(update=changes) if changes else plan
 
 
 def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
@@ -212,6 +219,8 @@ def union_of(members: Iterable[AgentPlan]) -> tuple[ServerPlan, ...]:
         either = looser(before.policy, server.policy)
         selected = before.selected and server.selected and tuple(dict.fromkeys(before.selected + server.selected))
         account = before.account if before.account == server.account else None
-        changes = {"selected": selected, "policy": either, "account": account}
+        changes: dict[str, object] = {"selected": selected, "policy": either, "account": account}
+        if before.approval is not None and before.approval != server.approval:
+            changes["approval"] = before.approval.model_copy(update={"account": None})
         found[server.name] = before.model_copy(update=changes)
     return tuple(found.values())

@@ -1,8 +1,9 @@
 """Defines approvals of tool calls: the digest that people sign, the states of an approval, and when one permits a call.
 
 Decision: what is signed is a digest over all that decides what a call does: its arguments in canonical form, the pinned
-definition of its tool, and uid and generation of its MCPServer. Right before the call the digest is computed again from
-what would be sent; any difference means that nobody approved this call.
+definition of its tool, uid and generation of its MCPServer, and the objects that it changes as they were shown. Right
+before the call the digest is computed again from what would be sent; any difference means that nobody approved this
+call.
 """
 
 import hashlib
@@ -39,6 +40,7 @@ class GatedCall:
         tool: name of the tool.
         definition: digest of the tool's pinned definition.
         arguments: as they would be sent.
+        targets: the objects that it changes, as people were shown them (`TargetState.to_dict`).
     """
 
     server_uid: str
@@ -46,11 +48,14 @@ class GatedCall:
     tool: str
     definition: str
     arguments: Mapping[str, Any]
+    targets: Sequence[Mapping[str, Any]] = ()
 
     @property
     def digest(self) -> str:
         """The digest that people sign, as `sha256:` and hex."""
         parts = [1, self.server_uid, self.server_generation, self.tool, self.definition, self.arguments]
+        if self.targets:
+            parts = [2, *parts[1:], [dict(target) for target in self.targets]]
         return f"sha256:{hashlib.sha256(plain_json(parts).encode()).hexdigest()}"
 
 

@@ -43,8 +43,8 @@ class ApprovalQuestion:
     `call` is the id of its row, which does not exist before the call is approved, and the same whenever the question
     is asked again; `ref` is the id by which the model cites it. `arguments` hold no secret: they are as on record and
     as they would be sent. `definition` is the digest of the pinned tool (empty: unknown), `answer` what the model wrote
-    in the answer that asks for the call. `seconds` is how long the run may still wait in all, and `requests` how many
-    approvals it may ask for in all.
+    in the answer that asks for the call. `account` is the ServiceAccount that its targets are read with. `seconds` is
+    how long the run may still wait in all, and `requests` how many approvals it may ask for in all.
     """
 
     call: UUID
@@ -59,6 +59,7 @@ class ApprovalQuestion:
     answer: str
     seconds: float
     requests: int
+    account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

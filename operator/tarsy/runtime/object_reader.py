@@ -17,10 +17,12 @@ from tarsy.evidence.snapshot import Gap, Snapshot
 from tarsy.kube.access import ResourceAttributes, caller_may
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.lists import with_token
-from tarsy.masking import without_secrets_or_withheld
+from tarsy.masking import Maskers, without_secrets_or_withheld
 from tarsy.mcp.errors import OpenFailed
 from tarsy.plan.library import LIBRARY_NAMESPACE
-from tarsy.plan.model import ChangesPlan
+from tarsy.plan.model import ChangesPlan, MaskingPlan
+from tarsy.runtime.approving.examination import CallExaminer
+from tarsy.runtime.approving.reading import TargetReader
 from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.store.object_history import ObjectHistory
 
@@ -122,6 +124,7 @@ class ClusterObjects:
         history: ObjectHistory | None = None,
     ) -> None:
         self._history = history
+        self._maskers = Maskers()
         self._client = client
         self._nobody = nobody
         self._mask = mask
@@ -136,3 +139,17 @@ class ClusterObjects:
         """
         tokens = RunTokens(self._client, run, namespace, self._library)
         return RunObjects(self._nobody, tokens, self._mask, run, self._history)
+
+    def examiner_of_run(self, run: UUID, namespace: str) -> CallExaminer:
+        """Returns what examines the calls of a run that need approval.
+
+        Args:
+            run: uid of the Investigation or ChatMessage.
+            namespace: its namespace.
+        """
+        tokens = RunTokens(self._client, run, namespace, self._library)
+        return CallExaminer(TargetReader(self._nobody, tokens).read, self._mask_of)
+
+    def _mask_of(self, setting: MaskingPlan) -> Mask:
+        """Returns the mask of objects with the patterns of a server after it."""
+        return lambda text: self._maskers.of(setting)(self._mask(text))

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4, uuid5
 
 import asyncpg
 
+from tarsy.engine.ports import Approvals, DryRun
 from tarsy.plan.model import AgentLimits, Plan, PlannedBudget
 from tarsy.record.messages import Refusal, ToolOutcome
 from tarsy.record.run import InvestigationRecord
@@ -17,7 +18,7 @@ from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.reads import Reads
 from tarsy.store.runs import NewRun, ParkingLimits, Runs
 from tarsy.store.wakeups import silent
-from unit.engine.build import FakeToolboxes, ScriptedModels, agent, by_turn, call, plan, says, stage
+from unit.engine.build import Brain, FakeToolboxes, ScriptedModels, agent, by_turn, call, plan, says, stage
 from wire.scripted_client import Answer
 
 SCALE = "k8s.scale"
@@ -38,7 +39,7 @@ class StoredPeople:
     run: UUID
     expires_at: datetime
 
-    async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+    async def ask(self, question: ApprovalQuestion, dry_run: DryRun) -> ApprovalAnswer:
         approval = uuid5(question.call, "approval")
         await self.pool.execute(_ASK, approval, self.run, question.call, self.expires_at)
         row = await self.pool.fetchrow("SELECT state, expires_at FROM tool_approval WHERE id = $1", approval)
@@ -87,14 +88,20 @@ class Fleet:
         self.tools.functions = {SCALE: scaled, "k8s.get": says("one replica")}
         self.tools.repeatables, self.tools.gated = frozenset({"k8s.get"}), frozenset({SCALE})
 
+    brain: Brain = field(default_factory=lambda: by_turn(SCRIPT))
+
+    def approvals(self, run: ClaimedRun) -> Approvals:
+        """Asks people about the calls of a run."""
+        return StoredPeople(self.pool, run.id, self.expires_at)
+
     @property
     def runner(self) -> Runner:
         options = RunnerOptions(
-            approvals=lambda run: StoredPeople(self.pool, run.id, self.expires_at),
+            approvals=self.approvals,
             waiting=self.waiting,
             parking=self.parking,
         )
-        models = ScriptedModels(by_turn(SCRIPT))
+        models = ScriptedModels(self.brain)
         return Runner(self.pool, Runs(self.pool), models, self.tools, silent, options)
 
     async def run_claimed(self, claimed: ClaimedRun) -> None:

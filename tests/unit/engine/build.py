@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
@@ -151,10 +152,13 @@ class FakeToolbox:
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     idempotent: frozenset[str] = frozenset()
     gated: frozenset[str] = frozenset()
+    schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
-        return tuple(ToolDefinition(name, f"does {name}") for name in sorted(self.functions))
+        return tuple(
+            ToolDefinition(name, f"does {name}", self.schemas.get(name, {})) for name in sorted(self.functions)
+        )
 
     def split(self, name: str) -> tuple[str, str]:
         server, dot, tool = name.partition(".")
@@ -213,6 +217,7 @@ class FakeToolboxes:
     later: list[Mapping[str, Mapping[str, str]]] = field(default_factory=list)
     idempotent: frozenset[str] = frozenset()
     gated: frozenset[str] = frozenset()
+    schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[FakeToolbox]:
@@ -228,6 +233,7 @@ class FakeToolboxes:
                 self.later.pop(0) if self.later else self.seen,
                 self.idempotent,
                 self.gated,
+                self.schemas,
             )
         finally:
             self.open_now -= 1

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
+from tarsy.engine.ports import DryRun
 from tarsy.record.messages import Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits
 from unit.engine.memory import Record
@@ -30,7 +31,7 @@ class ScriptedPeople:
         """Rejects calls of a tool."""
         self._decided[tool] = False
 
-    async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+    async def ask(self, question: ApprovalQuestion, dry_run: DryRun) -> ApprovalAnswer:
         """Returns what people decided about the tool."""
         self.asked.append(question)
         match self._decided.get(question.name):

@@ -81,8 +81,8 @@ async def test_an_approval_that_is_gone_when_the_call_begins_makes_no_call() -> 
     people.approve(SCALE)
     ask = people.ask
 
-    async def consumed_meanwhile(question):  # type: ignore[no-untyped-def]
-        answer = await ask(question)
+    async def consumed_meanwhile(question, dry_run):  # type: ignore[no-untyped-def]
+        answer = await ask(question, dry_run)
         made.record.approved.clear()
         return answer
 
@@ -155,8 +155,8 @@ async def test_the_earliest_of_several_waits_wakes_the_run() -> None:
     soon = datetime.now(UTC) + timedelta(hours=1)
     ask, times = people.ask, iter([UNTIL, soon])
 
-    async def one_sooner(question):  # type: ignore[no-untyped-def]
-        return replace(await ask(question), until=next(times))
+    async def one_sooner(question, dry_run):  # type: ignore[no-untyped-def]
+        return replace(await ask(question, dry_run), until=next(times))
 
     people.ask = one_sooner  # type: ignore[method-assign]
     both = plan(stage("fix", agent("one", servers=["k8s"]), agent("two", servers=["k8s"])))

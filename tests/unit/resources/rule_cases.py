@@ -10,6 +10,7 @@ from tarsy.resources.schema import Model, ValidationRule
 from tarsy.resources.v1alpha1 import InvestigationDefaults, MCPServer
 from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertSpec
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
+from tarsy.resources.v1alpha1.approval_settings import TargetDeclaration
 from tarsy.resources.v1alpha1.chain import Promotion, Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
@@ -437,6 +438,14 @@ CASES = [
         )
     ),
     Case(MCPServerSpec, "!has(self.run) ||", RUN_HTTP, RUN_HTTP | {"transport": {"type": "sse"}}, id="sse"),
+    Case(TargetDeclaration, "has(self.object) !=", {"tools": ["a"], "object": "{}"}, {"tools": ["a"]}, id="neither"),
+    Case(
+        TargetDeclaration,
+        "has(self.object) !=",
+        {"tools": ["a"], "manifestArgument": "a"},
+        {"tools": ["a"], "object": "{}", "manifestArgument": "a"},
+        id="both",
+    ),
     Case(CaSource, "configMapKeyRef", REF, {}, id="neither"),
     Case(CaSource, "configMapKeyRef", SECRET, REF | SECRET, id="both"),
     Case(

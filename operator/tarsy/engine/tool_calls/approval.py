@@ -5,17 +5,24 @@ has no row, so that the attempt which resumes finds it unanswered and asks again
 answer that contains the call is on record, for else another attempt may ask its model again and get another call.
 """
 
+import asyncio
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
-from tarsy.record.ids import call_ref, event_id, idempotency_key
-from tarsy.record.messages import Refusal
+from tarsy.plan.model import AgentPlan
+from tarsy.record.ids import call_ref, event_id, idempotency_key, named_uuid
+from tarsy.record.messages import Refusal, ToolOutcome
+from tarsy.record.text import clean
 from tarsy.record.timeline import APPROVAL_NOTICE, Event, EventStatus, EventType
 from tarsy.record.waiting import ApprovalGiven, ApprovalQuestion, ApprovalWaits, RunWaits, Wait, WaitReason
 
+_DRY_RUN_SECONDS = 30.0
 _SAY = "Say in your answer what you would do with it; do not ask for it again."
 
 
@@ -44,7 +51,8 @@ async def ask_people(
         await world.approvals.withdraw(call, world.waiting.full)
         return Refusal("ApprovalUnavailable", f"{name} was not called: {world.waiting.full} {_SAY}")
     await _note(conversation, turn, call, f"{name} needs the approval of people.", world)
-    answer = await world.approvals.ask(_question(conversation, turn, call, toolbox, world))
+    dry_run = partial(_dry_run, conversation, turn, call, toolbox, world)
+    answer = await world.approvals.ask(_question(conversation, turn, call, toolbox, world), dry_run)
     match answer:
         case ApprovalGiven():
             await _note(conversation, turn, call, answer.sentence, world)
@@ -81,7 +89,48 @@ def _question(
         answer=conversation.messages[turn.message_seq].content,
         seconds=world.waiting.seconds,
         requests=world.waiting.limits.requests,
+        account=_reader(conversation.agent, server),
     )
+
+
+def _reader(agent: AgentPlan, server: str) -> str | None:
+    """The ServiceAccount that targets of calls of a server are read with."""
+    rules = next((one.approval for one in agent.servers if one.name == server), None)
+    return rules.account if rules is not None else None
+
+
+async def _dry_run(
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    toolbox: Toolbox,
+    world: RunContext,
+    argument: str,
+    value: str | bool,
+) -> ToolOutcome | None:
+    """Makes the call with an argument that its tool declares, so that it has no effect; None: it declares none such.
+
+    A server that ignores an argument would make the call. So the pinned definition has to declare it.
+    """
+    name = turn.call.name
+    definition = next((tool for tool in toolbox.tools if tool.name == name), None)
+    properties = definition.parameters_schema.get("properties") if definition is not None else None
+    if not isinstance(properties, dict) or argument not in properties:
+        return None
+    arguments = json.loads(turn.call.arguments or "{}")
+    if not isinstance(arguments, dict):
+        return None
+    seconds = min(_DRY_RUN_SECONDS, conversation.limits.tool_call_seconds)
+    await _note(conversation, turn, call, f"A dry run of {name} is made, to show people what it would change.", world)
+    world.control.check()
+    key = str(named_uuid(call, "dry run"))
+    text = json.dumps({**arguments, argument: value})
+    try:
+        async with asyncio.timeout(seconds):
+            outcome = await toolbox.call(name, text, timeout=seconds, idempotency_key=key)
+    except TimeoutError:
+        return ToolOutcome(f"it did not answer within {seconds:g} s", is_error=True)
+    return replace(outcome, content=clean(outcome.content))
 
 
 async def _note(conversation: Conversation, turn: CallTool, call: UUID, text: str, world: RunContext) -> None:

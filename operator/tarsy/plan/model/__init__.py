@@ -28,7 +28,9 @@ from tarsy.plan.model._provider import (
 )
 from tarsy.plan.model._reference import ConfigMapKey, ObjectRef, SecretKey, Value
 from tarsy.plan.model._server import (
+    ApprovalPlan,
     CustomMask,
+    DryRunRule,
     EvidencePlan,
     EvidenceRule,
     HttpTransport,
@@ -37,18 +39,21 @@ from tarsy.plan.model._server import (
     ServerPlan,
     StdioTransport,
     SummarizationPlan,
+    TargetRule,
     WorkloadTransport,
 )
 
 __all__ = [
     "AgentLimits",
     "AgentPlan",
+    "ApprovalPlan",
     "Backend",
     "CallLimits",
     "CallTimeouts",
     "ChangesPlan",
     "ConfigMapKey",
     "CustomMask",
+    "DryRunRule",
     "EvidencePlan",
     "EvidenceRule",
     "FallbackPlan",
@@ -70,6 +75,7 @@ __all__ = [
     "Strategy",
     "SuccessPolicy",
     "SummarizationPlan",
+    "TargetRule",
     "Value",
     "Vertex",
     "WorkloadTransport",

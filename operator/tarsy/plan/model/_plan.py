@@ -200,7 +200,7 @@ class Plan(FrozenModel):
     def accounts(self) -> frozenset[str]:
         """ServiceAccounts that this run acts as, without those of answers to questions."""
         agents = (agent for stage in self.stages for agent in stage.agents)
-        of_tools = {s.account for agent in agents for s in agent.servers if s.account is not None}
+        of_tools = {account for agent in agents for server in agent.servers for account in server.accounts}
         of_changes = {s.changes.account for s in self.stages if s.changes is not None and s.changes.account is not None}
         return frozenset(of_tools | of_changes)
 

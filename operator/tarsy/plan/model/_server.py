@@ -113,6 +113,44 @@ class EvidencePlan(FrozenModel):
         return names(self.state_tools, tool)
 
 
+class TargetRule(FrozenModel):
+    """The objects that calls of some tools change: `object` (CEL), or the `manifest` in an argument."""
+
+    tools: tuple[str, ...]
+    object: str | None = None
+    manifest: str | None = None
+    change: str | None = None
+    """CEL of the change, as a JSON merge patch."""
+
+
+class DryRunRule(FrozenModel):
+    """The argument that makes calls of some tools a dry run."""
+
+    tools: tuple[str, ...]
+    argument: str
+    value: str | bool
+
+
+class ApprovalPlan(FrozenModel):
+    """What the object of a server declares of calls that need approval."""
+
+    account: str | None = None
+    """ServiceAccount of the run's namespace that the targets are read with; None: they are not read."""
+    required: Literal[1, 2] = 1
+    targets: tuple[TargetRule, ...] = ()
+    undetermined: Literal["Ask", "Refuse"] = "Refuse"
+    git_ops: Literal["Refuse", "Warn"] = "Refuse"
+    dry_run: tuple[DryRunRule, ...] = ()
+
+    def target_rule(self, tool: str) -> TargetRule | None:
+        """Returns the rule for the objects of a tool's calls."""
+        return next((rule for rule in self.targets if names(rule.tools, tool)), None)
+
+    def dry_run_rule(self, tool: str) -> DryRunRule | None:
+        """Returns the rule for the dry run of a tool's calls."""
+        return next((rule for rule in self.dry_run if names(rule.tools, tool)), None)
+
+
 class ServerPlan(FrozenModel):
     """One MCP server and its tools that one agent may use; `*` in the server's own lists matches any characters."""
 
@@ -141,6 +179,8 @@ class ServerPlan(FrozenModel):
     """None in plans without this field (`tarsy.plan.reach.read_plan` bounds them)."""
     evidence: EvidencePlan | None = Field(default=None, exclude_if=lambda evidence: evidence is None)
     """None: nothing is declared, so workloads can write all results."""
+    approval: ApprovalPlan | None = Field(default=None, exclude_if=lambda approval: approval is None)
+    """None: nothing is declared of calls that need approval."""
 
     @property
     def wants_account(self) -> bool:
@@ -148,3 +188,11 @@ class ServerPlan(FrozenModel):
         if isinstance(self.transport, StdioTransport | WorkloadTransport):
             return self.transport.kubeconfig
         return isinstance(self.transport, HttpTransport) and self.transport.token_audience is not None
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        """ServiceAccounts that its calls act as, or that the targets of its calls are read with."""
+        reader = (
+            self.approval.account if self.approval is not None and self.policy is not ToolPolicy.READ_ONLY else None
+        )
+        return frozenset(account for account in (self.account, reader) if account is not None)

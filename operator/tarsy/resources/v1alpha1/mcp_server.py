@@ -22,6 +22,7 @@ from tarsy.resources.schema import (
     ValidationRule,
     clipped,
 )
+from tarsy.resources.v1alpha1.approval_settings import ApprovalSettings
 from tarsy.resources.v1alpha1.common import (
     MESSAGE_COLUMN,
     READY_COLUMNS,
@@ -292,6 +293,11 @@ class MCPServerSpec(Model):
         default=None,
         description="Who can write the results of the tools. By default, workloads can (class A): a finding that rests "
         "on them alone has at most medium confidence.",
+    )
+    approval: ApprovalSettings | None = Field(
+        default=None,
+        description="What is known of calls that need approval: the objects that they change, their dry run, and how "
+        "they are decided. By default, people decide without a preview.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may use this server. Defaults to none."

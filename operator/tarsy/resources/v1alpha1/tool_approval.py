@@ -58,8 +58,23 @@ class ChangedObject(Model):
         default=None, description="Namespace; not set for cluster-scoped objects."
     )
     name: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Name.")
-    uid: Uid = Field(description="metadata.uid when the approval was requested.")
-    spec_hash: CallDigest = Field(description="Digest of all but metadata and status when it was requested.")
+    uid: Uid | None = Field(
+        default=None, description="metadata.uid when the approval was requested; not set if it did not exist."
+    )
+    generation: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
+        default=None, description="metadata.generation when it was requested, for a kind that has one. To read only."
+    )
+    spec_hash: CallDigest | None = Field(
+        default=None, description="Digest of all but metadata and status when it was requested."
+    )
+    resource_version: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
+        default=None,
+        description="metadata.resourceVersion when it was requested; only for kinds with neither a generation nor a "
+        "status, such as ConfigMap.",
+    )
+    managed_by: Annotated[str, clipped(256), StringConstraints(max_length=256)] | None = Field(
+        default=None, description="Argo CD, Flux or Helm, if one of them manages it, with the label or annotation."
+    )
 
 
 class Preview(Model):
@@ -70,6 +85,9 @@ class Preview(Model):
     )
     diff: Annotated[str, clipped(MAX_DIFF), StringConstraints(max_length=MAX_DIFF)] = Field(
         default="", description="The change, or the objects, without secrets and cut to 16,384 characters."
+    )
+    note: Annotated[str, clipped(MAX_CLAIM), StringConstraints(max_length=MAX_CLAIM)] | None = Field(
+        default=None, description="Why there is no preview, or what it does not show."
     )
 
 
@@ -132,7 +150,8 @@ class ToolApprovalSpec(Model):
     run_ref: RunReference = Field(description="Run that waits.")
     call: WaitingCall = Field(description="Call that waits.")
     arguments_digest: CallDigest = Field(
-        description="Digest of the arguments, the definition of the tool, and uid and generation of the MCPServer."
+        description="Digest of the arguments, the definition of the tool, uid and generation of the MCPServer, and the "
+        "targets."
     )
     arguments: Annotated[str, clipped(MAX_ARGUMENTS), StringConstraints(max_length=MAX_ARGUMENTS)] = Field(
         default="",

@@ -1,0 +1,82 @@
+"""What is known of calls that need approval: `MCPServer.spec.approval`.
+
+Decision: which objects a call changes is declared on the server's object by its owner, and never taken from a model or
+from the server's answer. Expressions are CEL over the arguments of the call as they would be sent.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.schema import Model, ToolPattern, Unique, ValidationRule
+from tarsy.resources.v1alpha1.reach import ArgumentName
+
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+_Tools = Annotated[tuple[ToolPattern, ...], Field(min_length=1, max_length=64), Unique()]
+
+
+class TargetDeclaration(Model):
+    """The objects that calls of some tools change. Set exactly one of object and manifestArgument."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "has(self.object) != has(self.manifestArgument)",
+            "set exactly one of object and manifestArgument",
+            lambda self: (self.object is None) != (self.manifest_argument is None),
+        ),
+    )
+
+    tools: _Tools = Field(description="Tools. * matches any characters. The first entry that names a tool counts.")
+    object: Expression | None = Field(
+        default=None,
+        description="CEL expression over `arguments`: a map with apiVersion, kind, name and, for a kind in namespaces, "
+        "namespace; or a list of such maps.",
+    )
+    manifest_argument: ArgumentName | None = Field(
+        default=None, description="Argument that contains the objects as a manifest, in YAML or JSON."
+    )
+    change: Expression | None = Field(
+        default=None,
+        description="CEL expression over `arguments`: the change as a JSON merge patch, to show it as a diff. For one "
+        "object; with manifestArgument, the manifest is the change.",
+    )
+
+
+class DryRunDeclaration(Model):
+    """How calls of some tools are tried without an effect."""
+
+    tools: _Tools = Field(description="Tools. * matches any characters. The first entry that names a tool counts.")
+    argument: ArgumentName = Field(
+        description="Argument that makes the call a dry run. Only sent if the tool declares it."
+    )
+    value: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
+        description="Value of the argument. true and false are sent as booleans."
+    )
+
+
+class ApprovalSettings(Model):
+    """What is known of calls that need approval, and how they are decided."""
+
+    required: Annotated[int, Field(ge=1, le=2)] | None = Field(
+        default=None, description="Number of people who must approve a call. Defaults to 1."
+    )
+    targets: Annotated[tuple[TargetDeclaration, ...], Field(max_length=32)] = Field(
+        default=(),
+        description="Objects that calls change. They are read with the ServiceAccount of the Agent before people are "
+        "asked and again before the call is sent; a call on an object that changed in between is not sent.",
+    )
+    undetermined: Literal["Ask", "Refuse"] | None = Field(
+        default=None,
+        description="What happens to a call whose objects are not declared or cannot be read. Refuse: it is not "
+        "called. Ask: people decide without a preview. Defaults to Refuse.",
+    )
+    git_ops: Literal["Refuse", "Warn"] | None = Field(
+        default=None,
+        description="What happens to a call on an object that Argo CD, Flux or Helm manages. Refuse: it is not called, "
+        "and the agent gets the change as text, to propose it in Git. Warn: people are told. Defaults to Refuse.",
+    )
+    dry_run: Annotated[tuple[DryRunDeclaration, ...], Field(max_length=32)] = Field(
+        default=(), description="Tools with a dry run. Its result is the preview."
+    )

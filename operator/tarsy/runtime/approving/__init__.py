@@ -1,0 +1,1 @@
+"""Finds, reads and shows what a call that needs approval would change."""
