@@ -69,8 +69,10 @@ def complete() -> None:
 
 def run_app(app: typer.Typer) -> None:
     """Runs an app or, for the completion script of a shell, prints the candidates for the command line."""
+    from tarsy.app.garbage import collect_less_often
     from tarsy.cli.completion import ASK
 
+    collect_less_often()
     if sys.argv[1:2] == [ASK]:
         _complete(app, sys.argv[2:])
     else:

@@ -29,10 +29,10 @@ MENDABLE = {
 def go(work: Any, *, service: bool = False) -> None:
     """Runs the coroutine of a command and exits; `service` marks a long-running process."""
     from tarsy.app.event_loop import fastest
-    from tarsy.app.garbage import collect_less_often
+    from tarsy.app.garbage import keep_modules
 
     if service:
-        collect_less_often()
+        keep_modules()
     try:
         with asyncio.Runner(loop_factory=fastest() if service else None) as runner:
             status = runner.run(_interruptible(work))
