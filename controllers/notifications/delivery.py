@@ -129,8 +129,9 @@ class Notifications:
                 if source is not None and word in target.when:
                     settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
                     await self._notices.owe(record.id, f"{source}: {target.name}", occasion, settings, thread)
-                if source is not None and waits:
+                if source is not None and waits and record.parked is not None:
                     settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
+                    settings["waitsFor"] = record.parked.sentence
                     name, number = f"{source}: {target.name}", record.attempt
                     await self._notices.owe(record.id, name, "waits", settings, thread, number=number)
 
@@ -198,15 +199,15 @@ class Notifications:
         self._metrics.add(NOTIFICATIONS, kind="webhook" if target.slack is None else "slack", outcome=outcome)
 
     async def _deliver(self, notice: Notice, target: NotifyTarget, record: InvestigationRecord) -> SendResult:
-        namespace = str(notice.settings["namespace"])
+        namespace, waits_for = str(notice.settings["namespace"]), str(notice.settings.get("waitsFor") or "")
         if target.webhook is not None:
-            body = webhook_body(record, notice.occasion, notice.made_at.astimezone(UTC), self._page)
+            body = webhook_body(record, notice.occasion, notice.made_at.astimezone(UTC), self._page, waits_for)
             return await self._sender.webhook(namespace, target.webhook, notice.id, body)
         if target.slack is None:
             return SendResult("it has neither slack nor webhook", passing=False)
         where = f"{namespace}/{target.slack.token_secret_ref.name} {target.slack.channel}"
         thread = await self._notices.thread(where, notice.thread)
-        message = slack_message(record, notice.occasion, self._page)
+        message = slack_message(record, notice.occasion, self._page, waits_for)
         answer = await self._sender.slack(namespace, target.slack, message, thread)
         if answer.ts is not None:
             await self._notices.keep_thread(where, notice.thread, answer.ts)

@@ -53,7 +53,22 @@ def slack_link(page: str, record: InvestigationRecord) -> str:
     return f"{page}/#/investigations/{quote(record.namespace, safe='')}/{quote(record.name, safe='')}"
 
 
-def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: datetime, page: str | None = None) -> bytes:
+def waiting_link(page: str, record: InvestigationRecord, occasion: NoticeOccasion) -> str:
+    """Builds the link of a message: where people decide, if the run waits for them, else the run.
+
+    Decision: a message contains no decision, nor a button for one: who answers it is nobody whom the cluster knows.
+
+    Args:
+        page: see `page_address`.
+        record: of the run.
+        occasion: what is told.
+    """
+    return f"{page}/#/approvals" if occasion == "waits" else slack_link(page, record)
+
+
+def webhook_body(
+    record: InvestigationRecord, occasion: NoticeOccasion, at: datetime, page: str | None = None, waits_for: str = ""
+) -> bytes:
     """Makes the JSON for a webhook: the same bytes at every try.
 
     Args:
@@ -61,6 +76,7 @@ def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: date
         occasion: what is told.
         at: when it came to be told.
         page: see `page_address`; without, there is no link.
+        waits_for: sentence of a run that waits, as it was when it began to.
     """
     outcome = record.outcome
     failure = outcome.failure if outcome else None
@@ -71,9 +87,11 @@ def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: date
         "chain": {"namespace": record.chain_namespace, "name": record.chain},
         "phase": _word(record, occasion),
         "startedAt": _time(record.started_at),
-        "command": command(record),
-        "url": None if page is None else slack_link(page, record),
+        "command": command(record, occasion),
+        "url": None if page is None else waiting_link(page, record, occasion),
     }
+    if occasion == "waits":
+        data["waitsFor"] = _cut(waits_for, TEXT_LIMIT)
     if occasion == "ended":
         data |= {
             "finishedAt": _time(record.finished_at),
@@ -92,13 +110,16 @@ def webhook_body(record: InvestigationRecord, occasion: NoticeOccasion, at: date
     return orjson.dumps(body)
 
 
-def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: str | None = None) -> dict[str, Any]:
+def slack_message(
+    record: InvestigationRecord, occasion: NoticeOccasion, page: str | None = None, waits_for: str = ""
+) -> dict[str, Any]:
     """Makes the message for `chat.postMessage`, without its channel: a line for notifications, and blocks.
 
     Args:
         record: of the run.
         occasion: what is told.
         page: see `page_address`; without, there is no link.
+        waits_for: sentence of a run that waits, as it was when it began to.
     """
     word = _word(record, occasion)
     title = " ".join(clean(f"{word}: {record.alert_type}").split())
@@ -114,9 +135,12 @@ def slack_message(record: InvestigationRecord, occasion: NoticeOccasion, page: s
     ]
     if occasion == "ended" and _words(record).strip():
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(_words(record), TEXT_LIMIT)}})
-    more = [f"`{mrkdwn(command(record), 500)}`"]
+    if occasion == "waits" and waits_for:
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(waits_for, TEXT_LIMIT)}})
+    more = [f"`{mrkdwn(command(record, occasion), 500)}`"]
     if page is not None:
-        more.append(f"<{slack_link(page, record)}|Open the investigation>")
+        name = "See what waits for you" if occasion == "waits" else "Open the investigation"
+        more.append(f"<{waiting_link(page, record, occasion)}|{name}>")
     blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": text} for text in more]})
     return {"text": mrkdwn(title, HEADER_LIMIT), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
 
@@ -140,8 +164,10 @@ def _words(record: InvestigationRecord) -> str:
     return outcome.executive_summary or failure or outcome.final_analysis or ""
 
 
-def command(record: InvestigationRecord) -> str:
-    """Returns the command that prints the whole timeline."""
+def command(record: InvestigationRecord, occasion: NoticeOccasion = "ended") -> str:
+    """Returns the command that prints the whole timeline, or what waits for people."""
+    if occasion == "waits":
+        return f"kubectl tarsy approvals -n {record.namespace}"
     return f"kubectl tarsy timeline {record.name} -n {record.namespace}"
 
 

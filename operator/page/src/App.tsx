@@ -13,6 +13,8 @@ import { SignIn } from "./views/SignIn";
 import { ACTIONS, EMPTY, OPTIONS, PROBLEMS, VIEWS } from "./words";
 
 const TracePage = lazy(() => import("./views/Trace"));
+const ApprovalPage = lazy(() => import("./views/Approval"));
+const Approvals = lazy(() => import("./views/Approvals"));
 const Submit = lazy(() => import("./views/Submit"));
 const ComparePage = lazy(() => import("./views/Compare"));
 const SuitePage = lazy(() => import("./views/Suite"));
@@ -132,6 +134,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           <NavLink to="#/investigations" on={route.view === "list" || route.view === "investigation" || route.view === "trace" || route.view === "compare"}>
             {VIEWS.investigations}
           </NavLink>
+          <NavLink to="#/approvals" on={route.view === "approvals" || route.view === "approval"}>{VIEWS.approvals}</NavLink>
           <NavLink to="#/submit" on={route.view === "submit"}>{ACTIONS.submit}</NavLink>
           <NavLink to="#/suites" on={route.view === "suites" || route.view === "suite"}>{VIEWS.suites}</NavLink>
           <NavLink to="#/system" on={route.view === "system"}>{VIEWS.system}</NavLink>
@@ -195,6 +198,10 @@ function View({ route }: { route: Route }) {
       return <Suites />;
     case "suite":
       return <SuitePage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} run={route.run} kase={route.kase} />;
+    case "approvals":
+      return <Approvals />;
+    case "approval":
+      return <ApprovalPage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} />;
     case "submit":
       return <Submit />;
     case "system":

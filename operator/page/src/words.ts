@@ -127,6 +127,7 @@ export const VIEWS = {
   system: "System",
   usage: "Usage",
   suites: "Suites",
+  approvals: "Needs you",
   compare: "Compare",
   trace: "Trace",
   signIn: "Sign in",
@@ -160,6 +161,10 @@ export const SECTIONS = {
   promotion: "Promotion",
   toolCalls: "Tool calls",
   replay: "Replay",
+  change: "Change",
+  reason: "Reason and evidence",
+  decision: "Your decision",
+  decisions: "Decisions",
 } as const;
 
 export const COLUMNS = {
@@ -239,6 +244,8 @@ export const ACTIONS = {
   compareWithSource: "Compare with the recorded run",
   swap: "Swap sides",
   close: "Close",
+  approve: "Approve",
+  reject: "Reject",
 } as const;
 
 export const OPTIONS = {
@@ -289,6 +296,28 @@ export const EMPTY = {
   noRecord: "record deleted",
   noFinding: "No finding.",
   noToolCalls: "No tool calls.",
+  noApprovals: "No call waits for people here.",
+  noPreview: "There is no preview: decide by tool and arguments.",
+} as const;
+
+/** Words about calls that wait for people. */
+export const APPROVAL = {
+  on: "on",
+  of: "of",
+  approvals: "approvals",
+  startedBy: "started by",
+  left: "left",
+  over: "expired",
+  destructive: "Destructive",
+  notCounted: "Decisions do not count now.",
+  notShown: "The results that it cites are not shown.",
+  gone: "No longer on record:",
+  cut: "… (cut)",
+  noTarget: "targets not known",
+  inNamespace: "in",
+  digest: "Digest of what is shown:",
+  why: "Reason (optional)",
+  typeName: "To approve this destructive call, type",
 } as const;
 
 export const CHARTS = {

@@ -166,3 +166,18 @@ def test_without_an_address_of_the_page_nothing_links_to_it():
     told = ended(final_analysis="a")
     assert json.loads(webhook_body(told, "ended", AT))["data"]["url"] is None
     assert "|Open" not in str(slack_message(told, "ended"))
+
+
+def test_run_that_waits_for_people_is_told_with_its_sentence_and_where_they_decide_but_no_decision():
+    waits_for = "deploy.rollback waits for the approval of people until 2026-11-22 14:00 UTC."
+    told = record(State.PARKED)
+    data = json.loads(webhook_body(told, "waits", AT, PAGE, waits_for))["data"]
+    assert (data["phase"], data["waitsFor"], data["url"]) == ("Waits for approval", waits_for, f"{PAGE}/#/approvals")
+    assert data["command"] == f"kubectl tarsy approvals -n {told.namespace}"
+    message = slack_message(told, "waits", PAGE, waits_for)
+    assert section(message) == waits_for
+    assert f"<{PAGE}/#/approvals|See what waits for you>" in json.dumps(message)
+    assert {block["type"] for block in message["blocks"]} <= {"header", "context", "section"}, "no button decides"
+    without = slack_message(told, "waits")
+    assert "#/approvals" not in json.dumps(without)
+    assert "waitsFor" not in json.loads(webhook_body(told, "started", AT, PAGE))["data"]

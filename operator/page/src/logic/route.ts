@@ -9,6 +9,8 @@ export type Route =
   | { view: "compare"; namespace: string; first: string; second: string }
   | { view: "suites" }
   | { view: "suite"; namespace: string; name: string; run: string | null; kase: string | null }
+  | { view: "approvals" }
+  | { view: "approval"; namespace: string; name: string }
   | { view: "submit" }
   | { view: "system" }
   | { view: "usage"; by: string; days: number }
@@ -38,6 +40,10 @@ export function parse(hash: string): Route {
     case "suites": {
       const [namespace, name] = rest;
       return namespace && name ? { view: "suite", namespace, name, run: query.get("run"), kase: query.get("case") } : { view: "suites" };
+    }
+    case "approvals": {
+      const [namespace, name] = rest;
+      return namespace && name ? { view: "approval", namespace, name } : { view: "approvals" };
     }
     case "submit":
     case "system":
@@ -92,6 +98,10 @@ export function traceLink(namespace: string, name: string, call?: string): strin
 
 export function compareLink(namespace: string, first: string, second: string): string {
   return `#/compare/${namespace}/${first}/${encodeURIComponent(second)}`;
+}
+
+export function approvalLink(namespace: string, name: string): string {
+  return `#/approvals/${namespace}/${name}`;
 }
 
 export function suiteLink(namespace: string, name: string, run?: string, kase?: string): string {
