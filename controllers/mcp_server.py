@@ -4,8 +4,9 @@ Watches: MCPServers. Decides: `Ready` as for all configuration (`tarsy.controlle
 commands in a cluster; `Available` by health checks (`tarsy.controllers.readiness.server_checks`), after several
 failures in a row; `Verified` by comparing the lists of its object with the tools of the server; `NeedsApproval` by
 its policy and `tools.destructive`, where calls of its tools need the approval of people; `EvidenceDeclared` by whether
-its object declares who can write the results. Writes: these conditions, the tools' names and hash, the last error, and
-Events when a server comes, goes, or changes its tools.
+its object declares who can write the results; `ToolsChanged` by `spec.pin` and the acceptances that count. Writes:
+these conditions, the tools' names and hash, the pinned tools, the last error, Events when a server comes, goes, or
+changes its tools, and the definitions of pinned tools into the database.
 
 A failed check changes the status only when it counts; until then, and after a restart of the operator, the status
 stays.
@@ -16,12 +17,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from tarsy.controllers.approvals.acceptance_of_tools import ACCEPTANCE_SECONDS, count_acceptances
 from tarsy.controllers.configuration import problems, validate
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.readiness.server_checks import Health
+from tarsy.controllers.readiness.tool_pins import (
+    NOTHING_ACCEPTED,
+    CountedAcceptances,
+    PinnedState,
+    pinned_state,
+    tools_changed,
+)
 from tarsy.controllers.tool_workloads.shared import Workload, keep_workload
+from tarsy.masking import without_secrets_or_withheld
 from tarsy.mcp.connection import NO_STDIO
 from tarsy.mcp.health import Look
 from tarsy.mcp.tool_catalog import list_hash, nothing_offered
@@ -47,6 +57,7 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
 
     Raises:
         ApiError: the Kubernetes API refused or could not be reached.
+        StoreError: definitions of pinned tools could not be stored.
     """
     client, checks = context.kubernetes.client, context.checks.servers
     judged = readiness(server, context.cache, None)
@@ -55,6 +66,7 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
     plan, health = server_plan_of(server), None
     if checks is not None:
         errors += stdio_errors(server, checks.policy.allow_stdio)
+    errors += pin_errors(server, plan)
     workload = Workload(server.status.workload)
     if context.settings.operator_namespace is not None and not errors:
         workload = await keep_workload(server, client, context.settings.operator_namespace)
@@ -65,19 +77,51 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
         health, again = checks.health(key, plan)
         waits += [again] if again is not None else []
     now = datetime.now(UTC)
-    status = assess_server(server, plan, errors, health, now)
+    counted = await count_acceptances(server, client)
+    waits += [ACCEPTANCE_SECONDS] if server.spec.pin is not None and server.spec.accepted_tools else []
+    status = assess_server(server, plan, errors, health, now, counted)
     status = status.model_copy(update={"workload": workload.name})
+    if health is not None and health.found is not None:  # before the status, which then names only what can be read
+        await _note_definitions(server, health.found, context)
     if await write_status(client, context.cache, server, status) is not None:
         for kind, reason, message in happened(server.status, status):
             await context.kubernetes.events.tell(server, reason, message, kind=kind)
     return min(waits, default=None)
 
 
+async def _note_definitions(server: MCPServer, found: Look, context: ReconcileContext) -> None:
+    """Stores the definitions of a server with `spec.pin`, once a look that found other ones than those stored."""
+    store = context.store.definitions
+    if store is None or server.spec.pin is None or not found.listed:
+        return
+    seen = list_hash(found.digests)
+    if context.noted_tools.get(server.metadata.uid) == seen:
+        return
+    what = f"the definition of a tool of {server}"
+    texts = {
+        name: (tool.digest, without_secrets_or_withheld(context.mask, tool.definition, what, _WITHHELD).text)
+        for name, tool in found.listed.items()
+    }
+    await store.note(server.metadata.uid, texts)
+    context.noted_tools[server.metadata.uid] = seen
+
+
 def server_plan_of(server: MCPServer) -> ServerPlan:
-    """Makes the plan of a server by itself, with all of its tools."""
+    """Makes the plan of a server by itself, with all of its tools, whether or not somebody accepted them."""
     meta = server.metadata
     ref = ObjectRef(kind=server.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid or "")
-    return server_plan(server, ref, McpSelection(name=meta.name))
+    return server_plan(server, ref, McpSelection(name=meta.name)).model_copy(update={"pin": None})
+
+
+def pin_errors(server: MCPServer, plan: ServerPlan) -> list[tuple[PlanError, str]]:
+    """Reports `spec.pin` of a server whose tools the operator cannot see."""
+    if server.spec.pin is None or not _only_in_runs(plan):
+        return []
+    text = (
+        "tools of this server are seen only within runs (transport.http.tokenAudience, or run.scope PerRun), so nobody "
+        "can accept them; leave pin out, or run the server with an account of its own"
+    )
+    return [((FieldPath.of(server) / "pin").error(text), "PinNotPossible")]
 
 
 def stdio_errors(server: MCPServer, allowed: bool) -> list[tuple[PlanError, str]]:
@@ -93,6 +137,7 @@ def assess_server(
     errors: Sequence[tuple[PlanError, str]],
     health: Health | None,
     now: datetime,
+    counted: CountedAcceptances = NOTHING_ACCEPTED,
 ) -> MCPServerStatus:
     """Makes the status from what is known.
 
@@ -102,12 +147,15 @@ def assess_server(
         errors: all that makes it not Ready, each with a reason.
         health: what is known of the server; None when it is not looked at.
         now: the time of this change.
+        counted: the acceptances of tools that count.
     """
     generation, before = server.metadata.generation, server.status
     conditions = validate(server, errors, now).conditions
     declared = _evidence_declared(server).model_copy(update={"observed_generation": generation})
     conditions = set_condition(conditions, declared, now)
-    known = _known(server, plan, health) if not errors else _Known(_NOT_READY, _NOT_READY)
+    look = health.found if health is not None and not errors else None
+    pinned = pinned_state(server, look.listed if look is not None else None, counted)
+    known = _known(server, plan, health, pinned) if not errors else _Known(_NOT_READY, _NOT_READY)
     for kind, said in ((ConditionType.AVAILABLE, known.available), (ConditionType.VERIFIED, known.verified)):
         old = condition(before.conditions, kind)
         if not said.only_if_nothing_is_known or old is None or old.observed_generation != generation:
@@ -120,8 +168,13 @@ def assess_server(
         new = new.model_copy(update={"observed_generation": generation})
         was = condition(before.conditions, ConditionType.NEEDS_APPROVAL)
         conditions = set_condition((*conditions, was) if was else conditions, new, now)
+    conditions = tuple(one for one in conditions if one.type != ConditionType.TOOLS_CHANGED)
+    if server.spec.pin is not None:
+        new = tools_changed(server, pinned, counted).model_copy(update={"observed_generation": generation})
+        was = condition(before.conditions, ConditionType.TOOLS_CHANGED)
+        conditions = set_condition((*conditions, was) if was else conditions, new, now)
     fields = {**before.model_dump(include={"tool_count", "tools", "tools_hash"}), **known.fields}
-    return MCPServerStatus(observed_generation=generation, conditions=conditions, **fields)
+    return MCPServerStatus(observed_generation=generation, conditions=conditions, pinned_tools=pinned.tools, **fields)
 
 
 def _evidence_declared(server: MCPServer) -> Condition:
@@ -168,6 +221,7 @@ def _gated_tools(server: MCPServer, plan: ServerPlan, health: Health | None) -> 
     return f"Each call of these tools needs approval: {shown or 'all that are not known to be read-only'}."
 
 
+_WITHHELD = "The definition could not be searched for secrets and is withheld."
 _ONLY_IN_RUNS = "Not checked: it needs the token of an agent's ServiceAccount, which exists only within a run."
 _NOT_READY = _Said("Unknown", "NotReady", "Not checked until the MCPServer is Ready.")
 
@@ -179,7 +233,7 @@ def _only_in_runs(plan: ServerPlan) -> str:
     return _ONLY_IN_RUNS if isinstance(plan.transport, HttpTransport) and plan.wants_account else ""
 
 
-def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known:
+def _known(server: MCPServer, plan: ServerPlan, health: Health | None, pinned: PinnedState) -> _Known:
     """Derives the conditions of a server that is Ready from its health."""
     failed = health.failed if health is not None else None
     error = {"last_error": (failed.failure or failed.reason) if failed else server.status.last_error}
@@ -201,10 +255,10 @@ def _known(server: MCPServer, plan: ServerPlan, health: Health | None) -> _Known
         "last_error": None,
     }
     available = _Said("True", "Answers", f"It responds and lists {len(digests)} tools.")
-    return _Known(available, _verified(server, plan, health.found), fields)
+    return _Known(available, _verified(server, plan, health.found, pinned), fields)
 
 
-def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
+def _verified(server: MCPServer, plan: ServerPlan, found: Look, pinned: PinnedState) -> _Said:
     count, missing = len(found.digests), "; ".join(_missing(server, found.digests))
     if not count:
         return _Said("False", "NothingOffered", "It has no tools.")
@@ -214,6 +268,11 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look) -> _Said:
     if (why := nothing_offered(plan, found.offer)) is not None:
         return _Said("False", "NothingOffered", f"Agents get none of its tools: {why}.")
     offered = [tool.name.partition(".")[2] for tool in found.offer.definitions]
+    if server.spec.pin is not None:
+        offered = [name for name in offered if name in pinned.trusted]
+        if not offered:
+            text = "Agents get none of its tools: nobody has accepted them; see the condition ToolsChanged."
+            return _Said("False", "NothingOffered", text)
     text = f"Agents get at most {len(offered)} of its {count} tools (toolPolicy {plan.policy})."
     bindable = sum(name in found.offer.bindable for name in offered)
     if bindable < len(offered):

@@ -1,16 +1,21 @@
-"""Finds out whether people can write decisions in the name of others.
+"""Finds out whether people can write decisions and acceptances in the name of others.
 
-Decision: the policy `tarsy-approve` is believed to be in force because the API server just refused a forged decision in
-its words, not because its objects exist. On an API server without such policies, or without the binding, the forgery
-is admitted, and nothing is executed.
+Decision: the policies `tarsy-approve` and `tarsy-accept` are believed to be in force because the API server just
+refused a forgery in their words, not because their objects exist. On an API server without such policies, or without
+the binding, the forgery is admitted; then nothing is executed, and no acceptance counts.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.resources.v1alpha1 import ToolApproval
+from tarsy.resources.v1alpha1 import MCPServer, ToolApproval
+from tarsy.resources.v1alpha1.tool_pin import MAX_ACCEPTANCES
 
 APPROVE_POLICY = "tarsy-approve"
 _FORGER = "tarsy.dev:forged-decision"
-_REFUSED = ("must be your own", APPROVE_POLICY)
+ACCEPT_POLICY = "tarsy-accept"
+_OWN = "must be your own"
 
 
 async def why_not_enforced(approval: ToolApproval, client: KubeClient) -> str | None:
@@ -23,22 +28,44 @@ async def why_not_enforced(approval: ToolApproval, client: KubeClient) -> str | 
     Raises:
         ApiError: the API could not be reached.
     """
-    meta, spec = approval.metadata, approval.spec
-    raw = await client.get(approval.KIND, meta.namespace, meta.name)
+    spec = approval.spec
+    raw = await client.get(approval.KIND, approval.metadata.namespace, approval.metadata.name)
     forged = {"username": _FORGER, "decision": "Approve", "argumentsDigest": spec.arguments_digest}
-    body = {
-        "metadata": {"uid": meta.uid},
-        "spec": {"decisions": [*raw["spec"].get("decisions", []), forged]},
-    }
+    changed = {"decisions": [*raw["spec"].get("decisions", []), forged]}
+    return await _why_admitted(approval, changed, "decision", APPROVE_POLICY, client)
+
+
+async def why_acceptance_not_enforced(server: MCPServer, client: KubeClient) -> str | None:
+    """Tries a forged acceptance by a dry run; returns why acceptances do not count, None where it was refused.
+
+    Args:
+        server: one with acceptances.
+        client: the Kubernetes API, as the operator.
+
+    Raises:
+        ApiError: the API could not be reached.
+    """
+    raw = await client.get(server.KIND, server.metadata.namespace, server.metadata.name)
+    entries = raw["spec"].get("acceptedTools", [])[: MAX_ACCEPTANCES - 1]
+    forged = {"username": _FORGER, "tools": []}
+    return await _why_admitted(server, {"acceptedTools": [*entries, forged]}, "acceptance", ACCEPT_POLICY, client)
+
+
+async def _why_admitted(
+    obj: ToolApproval | MCPServer, spec: Mapping[str, Any], what: str, policy: str, client: KubeClient
+) -> str | None:
+    meta = obj.metadata
+    body = {"metadata": {"uid": meta.uid}, "spec": spec}
     try:
-        await client.patch(approval.KIND, meta.namespace, meta.name, body, dry_run=True)
+        await client.patch(obj.KIND, meta.namespace, meta.name, body, dry_run=True)
     except ApiError as error:
         if error.transient:
             raise
-        if error.status == 403 and all(words in error.message for words in _REFUSED):
+        if error.status == 403 and _OWN in error.message and policy in error.message:
             return None
-        return f"a forged decision was refused by something else than the policy {APPROVE_POLICY}: {error.message}"
+        return f"a forged {what} was refused by something else than the policy {policy}: {error.message}"
     return (
-        "the API server admitted a decision in another name, so a username in spec.decisions proves nothing: install "
-        f"the policy {APPROVE_POLICY} with its binding (manifests/components/policies, Kubernetes 1.30 or newer)"
+        f"the API server admitted {'an' if what == 'acceptance' else 'a'} {what} in another name, so a username in "
+        f"spec.{next(iter(spec))} proves nothing: install "
+        f"the policy {policy} with its binding (manifests/components/policies, Kubernetes 1.30 or newer)"
     )

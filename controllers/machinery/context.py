@@ -28,6 +28,7 @@ from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
+from tarsy.store.tool_definitions import ToolDefinitions
 
 RELIST_SECONDS = 300.0
 
@@ -72,6 +73,9 @@ class StorePorts:
 
     approvals: ApprovalStore | None = None
     """Calls that wait for people; None: nobody is asked."""
+
+    definitions: ToolDefinitions | None = None
+    """Definitions of tools of MCPServers with `spec.pin`; None: they are not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,9 @@ class ReconcileContext:
 
     at_rest: AtRest = field(default_factory=dict)
     """Finished runs that nothing is left to do for; their records are not read again until the object changes."""
+
+    noted_tools: dict[str, str] = field(default_factory=dict)
+    """Hash of the tool list whose definitions this process has stored, by uid of the MCPServer."""
 
     acting: set[str] = field(default_factory=set)
     """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""

@@ -69,6 +69,9 @@ class Reconciler:
                 await context.store.evals.deleted(UUID(uid))
             if key.kind == ToolApproval.KIND and context.store.approvals is not None:
                 await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
+            if key.kind == MCPServer.KIND and context.store.definitions is not None:
+                await context.store.definitions.forget(uid)
+                context.noted_tools.pop(uid, None)
             self._informer.ended(key, uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds

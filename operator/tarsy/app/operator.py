@@ -61,6 +61,7 @@ from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
+from tarsy.store.tool_definitions import ToolDefinitions
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
 from tarsy.store.workloads import Workloads
 from tarsy.stream.deltas import Deltas
@@ -171,6 +172,7 @@ def _controller(
             evals,
             Revisions(pool),
             ApprovalStore(pool),
+            ToolDefinitions(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,

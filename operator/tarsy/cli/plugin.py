@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import approvals, evals, evidence
+from tarsy.cli.commands import approvals, evals, evidence, server_tools
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -29,6 +29,8 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         commands.chat,
         commands.trace,
         commands.verify,
+        server_tools.tools,
+        server_tools.accept_tools,
         commands.why,
         commands.compare,
         commands.replay,

@@ -8,10 +8,12 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from tarsy.client.acceptance import merged_acceptance
 from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, as_model, status_condition
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.client.refusals import (
+    ACCEPT_TOOLS,
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
@@ -29,6 +31,7 @@ from tarsy.kube.access import Subject, own_identity
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.kinds import path
 from tarsy.resources.meta import API_VERSION
+from tarsy.resources.v1alpha1.common import MAX_GROUPS
 
 _T = TypeVar("_T")
 WATCH_SECONDS = 50
@@ -184,6 +187,25 @@ class AggregatedClient:
                 )
                 raise ApiUseError(text, 404) from None
             raise refusal_error(error, DECIDE, namespace, self._whom) from None
+
+    async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
+        """Patches the user's own entry in `spec.acceptedTools` of an MCPServer; returns the username.
+
+        Args:
+            namespace: of the MCPServer.
+            server: its name.
+            digests: the accepted definitions by tool.
+            rest: further fields of the entry.
+        """
+        with self._refusals(ACCEPT_TOOLS, namespace):
+            user = await own_identity(self._client)
+            found = await self._client.get("MCPServer", namespace, server)
+            entries = found["spec"].get("acceptedTools") or []
+            accepted = merged_acceptance(entries, user.username, user.groups[:MAX_GROUPS], digests, rest)
+            seen = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
+            body = {"metadata": seen, "spec": {"acceptedTools": accepted}}
+            await self._client.patch("MCPServer", namespace, server, body)
+        return user.username
 
     async def until(
         self,

@@ -152,6 +152,20 @@ class TarsyClient(Protocol):
         """
         ...
 
+    async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
+        """Accepts definitions of tools in the user's own entry of an MCPServer; returns the username.
+
+        Args:
+            namespace: of the MCPServer.
+            server: its name.
+            digests: the accepted definitions by tool.
+            rest: further fields of the entry.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or the object has changed since.
+        """
+        ...
+
     async def until(
         self,
         kind: str,

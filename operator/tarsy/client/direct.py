@@ -168,6 +168,10 @@ class DirectClient:
         path = approval_path(shown.namespace, shown.name, "decisions")
         return as_model(ApprovalView, await self._call("POST", path, DECIDE, body=body))
 
+    async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
+        """Raises ApiUseError: an acceptance is written through the Kubernetes API only."""
+        raise ApiUseError("tools are accepted with your kubeconfig, so that the API server knows you; omit --server")
+
     async def until(
         self,
         kind: str,

@@ -32,6 +32,8 @@ class Right:
 READ_TIMELINE = Right("read the timeline of investigations", "tarsy-viewer")
 READ_TRACE = Right("read the trace of investigations", "tarsy-tracer")
 READ_OBJECTS = Right("read investigations, alerts and questions", "tarsy-viewer")
+READ_TOOLS = Right("read the tools of MCPServers", "tarsy-viewer")
+ACCEPT_TOOLS = Right("accept tools of MCPServers", "tarsy-tool-acceptor")
 WRITE = Right("submit alerts, ask questions, replay, conclude or cancel investigations", "tarsy-investigator")
 READ_APPROVALS = Right("read calls of tools that wait for approval", "tarsy-approver")
 DECIDE = Right("decide about calls of tools", "tarsy-approver")

@@ -170,6 +170,11 @@ class Toolbox(Protocol):
         """A digest of each tool of each server that was opened, whether this agent may call it or not."""
         ...
 
+    @property
+    def unaccepted(self) -> Mapping[str, Sequence[str]]:
+        """Tools by server that are withheld because nobody accepted their definition (`MCPServer.spec.pin`)."""
+        ...
+
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
         """Withholds tools that differ from `pinned` (digests by server); returns the tools withheld, by server."""
         ...

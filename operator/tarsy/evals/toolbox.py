@@ -184,6 +184,11 @@ class ReplayToolbox:
         """Recorded digests of all tools by server."""
         return self._offers.digests
 
+    @property
+    def unaccepted(self) -> Mapping[str, Sequence[str]]:
+        """Nothing: recorded tools need not be accepted."""
+        return {}
+
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
         """Withholds tools that differ from those that the replay began with: none, as a cassette does not change."""
         return self._offers.hold(pinned)
@@ -248,11 +253,11 @@ def _key(run: UUID, place: Place) -> str:
 def _offered(plan: ServerPlan, recorded: ServerRecord) -> Offer:
     """Returns the tools of a recorded server for an agent.
 
-    Namespaces are not enforced, and nobody approves: no call leaves, and what was answered is recorded. A tool
-    that is recorded by name only was offered to no agent, so it has no definition that could be shown.
+    Namespaces and approved tools are not enforced, and nobody approves: no call leaves, and what was answered is
+    recorded. A tool that is recorded by name only was offered to no agent, so it has no definition that could be shown.
     """
     listed = [_as_listed(tool) for tool in recorded.tools]
-    found = offer(plan.model_copy(update={"reach": None}), listed)
+    found = offer(plan.model_copy(update={"reach": None, "pin": None}), listed)
     bare = {tool.name for tool in recorded.tools if not tool.defined}
     withheld = dict(found.withheld)
     for name in sorted(bare - withheld.keys()):

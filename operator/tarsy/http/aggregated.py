@@ -25,6 +25,7 @@ _SERVED = {
     "investigations/events": ("InvestigationEvents", "get"),
     "investigations/timeline": ("InvestigationTimeline", "get"),
     "investigations/trace": ("InvestigationTrace", "get"),
+    "mcpservers/tools": ("MCPServerTools", "get"),
     "changes": ("Changes", "list"),
     "triage": ("Triage", "list"),
     "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),

@@ -7,7 +7,7 @@ is withheld until a new run, so a server gains nothing by showing harmless defin
 import re
 from collections.abc import Mapping, Sequence
 
-from tarsy.mcp.tool_catalog import Offer, held_to_pin, may_have, nothing_offered
+from tarsy.mcp.tool_catalog import NOT_ACCEPTED, Offer, held_to_pin, may_have, nothing_offered
 from tarsy.plan.model import ServerPlan
 from tarsy.record.messages import Access, Refusal, ToolDefinition
 
@@ -44,6 +44,15 @@ class Offers:
     def digests(self) -> Mapping[str, Mapping[str, str]]:
         """Digests of all tools by server, whether or not this agent may call them."""
         return {name: found.digests for name, found in self._offers.items()}
+
+    @property
+    def unaccepted(self) -> Mapping[str, Sequence[str]]:
+        """Tools by server that are withheld because nobody accepted their definition."""
+        found = {
+            name: [tool for tool, refusal in sorted(offered.withheld.items()) if refusal.reason == NOT_ACCEPTED]
+            for name, offered in self._offers.items()
+        }
+        return {name: tools for name, tools in found.items() if tools}
 
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
         """Withholds tools that differ from their pinned digests; returns the tools that this agent lost, by server.

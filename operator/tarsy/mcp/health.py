@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tarsy.mcp.connection import Policy
 from tarsy.mcp.errors import McpError
 from tarsy.mcp.session import McpSession
-from tarsy.mcp.tool_catalog import Offer, digests_of, offer
+from tarsy.mcp.tool_catalog import ListedTool, Offer, digests_of, listed_tools, offer
 from tarsy.plan.model import ServerPlan, StdioTransport
 
 
@@ -27,6 +27,8 @@ class Look:
     offer: Offer = field(default_factory=Offer)
     reason: str | None = None
     failure: str = ""
+    listed: Mapping[str, ListedTool] = field(default_factory=dict)
+    """Definitions of the tools, by name."""
 
 
 async def look(server: ServerPlan, policy: Policy, seconds: float) -> Look:
@@ -40,7 +42,9 @@ async def look(server: ServerPlan, policy: Policy, seconds: float) -> Look:
     session = McpSession(server, policy)
     try:
         await session.started(seconds)
-        return Look(digests_of(session.tools), offer(server, session.tools))
+        return Look(
+            digests_of(session.tools), offer(server, session.tools), listed=listed_tools(session.tools, session.redact)
+        )
     except McpError as error:
         told = error.sentence if isinstance(server.transport, StdioTransport) else error.ours
         return Look(reason=error.code, failure=told)

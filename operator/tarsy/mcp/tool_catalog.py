@@ -10,7 +10,7 @@ detected.
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,15 @@ TOOL_NOT_ALLOWED = "ToolNotAllowed"
 POLICY = "ToolPolicy"
 CHANGED = "ToolChanged"
 OUT_OF_REACH = "ToolOutOfReach"
+NOT_ACCEPTED = "ToolNotAccepted"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool as its server lists it: the full digest of its definition, and the definition as JSON."""
+
+    digest: str
+    definition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,20 @@ def digests_of(tools: Sequence[types.Tool]) -> dict[str, str]:
     return {tool.name: _digest(tool) for tool in sorted(tools, key=lambda t: t.name) if _NAME.fullmatch(tool.name)}
 
 
+def listed_tools(tools: Sequence[types.Tool], redact: Callable[[str], str] = str) -> dict[str, ListedTool]:
+    """Returns each tool by name, for those who accept it; of equal names, the last one counts.
+
+    Args:
+        tools: All tools that the server lists.
+        redact: Replaces secrets of the connection in the text to read.
+    """
+    named = {tool.name: tool for tool in sorted(tools, key=lambda t: t.name) if _NAME.fullmatch(tool.name)}
+    return {
+        name: ListedTool(full_digest(tool), redact(json.dumps(_seen(tool), sort_keys=True)))
+        for name, tool in named.items()
+    }
+
+
 def list_hash(digests: Mapping[str, str]) -> str:
     """Returns the hash of a list of tools, for `status.toolsHash` of an MCPServer."""
     lines = "".join(f"{name} {digests[name]}\n" for name in sorted(digests))
@@ -133,6 +156,11 @@ def nothing_offered(plan: ServerPlan, found: Offer) -> str | None:
             f"list their namespace arguments in spec.reach.namespaceArguments of {where}, or list tools that access no "
             "namespace in spec.reach.clusterTools there, or lift the restriction for runs of this namespace in "
             "spec.reach.unboundNamespaces"
+        )
+    if NOT_ACCEPTED in reasons:
+        return (
+            f"its tools are new or have changed, and nobody has accepted them (spec.pin of {where}): read them with "
+            f"`kubectl tarsy tools {plan.ref.name} -n {plan.ref.namespace}`, and accept them"
         )
     if POLICY not in reasons:
         return f"it offers none of the tools that are allowed for this agent ({len(found.digests)} others)"
@@ -199,6 +227,12 @@ def _refusal(plan: ServerPlan, tool: types.Tool, access: Access) -> Refusal | No
             f"The tool {name!r} of server {plan.name!r} was not called: this investigation reaches namespace "
             f"{plan.reach.namespace} only, and calls of this tool cannot be held to it.",
         )
+    if plan.pin is not None and not plan.pin.admits(name, full_digest(tool)):
+        return Refusal(
+            NOT_ACCEPTED,
+            f"The tool {name!r} of server {plan.name!r} was not called: its definition is new or has changed, and "
+            "nobody has accepted it (spec.pin). Use another, or conclude without it.",
+        )
     return None
 
 
@@ -226,9 +260,18 @@ def _ordered(value: Any, depth: int) -> Any:
     return made
 
 
-def _digest(tool: types.Tool) -> str:
+def full_digest(tool: types.Tool) -> str:
+    """Returns the SHA-256 of a tool's definition, in hex; its first 32 digits tell tools apart within a run."""
+    return hashlib.sha256(json.dumps(_seen(tool), sort_keys=True).encode()).hexdigest()
+
+
+def _seen(tool: types.Tool) -> list[Any]:
     hints = tool.annotations.model_dump(mode="json", exclude_none=True) if tool.annotations else {}
     seen = [tool.name, tool.description or "", tool.input_schema, hints]
     if declares(tool):
         seen.append(ENFORCED)
-    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:_DIGEST]
+    return seen
+
+
+def _digest(tool: types.Tool) -> str:
+    return full_digest(tool)[:_DIGEST]

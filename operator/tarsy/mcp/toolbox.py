@@ -93,6 +93,11 @@ class McpToolbox:
         """Digests of all tools by server, whether or not this agent may call them."""
         return self._offers.digests
 
+    @property
+    def unaccepted(self) -> Mapping[str, Sequence[str]]:
+        """Tools by server that are withheld because nobody accepted their definition."""
+        return self._offers.unaccepted
+
     def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
         """Withholds tools that have changed since the run first saw them; returns those of this agent, by server.
 

@@ -19,6 +19,7 @@ from tarsy.plan.model import (
     HttpTransport,
     MaskingPlan,
     ObjectRef,
+    PinPlan,
     PlannedRates,
     PlannedThinking,
     ProviderPlan,
@@ -122,6 +123,7 @@ def server_plan(
         call_seconds=spec.timeouts.call_seconds,
         reach=reach,
         evidence=_evidence(spec.evidence),
+        pin=_pinned(server),
         approval=_approval(spec.approval),
     )
 
@@ -143,6 +145,14 @@ def _approval(declared: ApprovalSettings | None) -> ApprovalPlan | None:
             for one in declared.dry_run
         ),
     )
+
+
+def _pinned(server: MCPServer) -> PinPlan | None:
+    """Returns the tools that may be used; none of a server whose tools the operator has not seen yet."""
+    if server.spec.pin is None:
+        return None
+    known = server.status.pinned_tools
+    return PinPlan(trusted=tuple((tool.name, tool.digest) for tool in known if tool.state == "Trusted" and tool.digest))
 
 
 def _evidence(declared: EvidenceDeclaration | None) -> EvidencePlan | None:

@@ -20,9 +20,19 @@ from tarsy.resources.v1alpha1 import KINDS
 from tarsy_dev.apiserver.server import ApiServer
 
 TABLE = Path(__file__).parents[3] / "manifests" / "roles.md"
-OURS = ("tarsy-viewer", "tarsy-investigator", "tarsy-author", "tarsy-tracer", "tarsy-promoter", "tarsy-approver")
+OURS = (
+    "tarsy-viewer",
+    "tarsy-investigator",
+    "tarsy-author",
+    "tarsy-tracer",
+    "tarsy-promoter",
+    "tarsy-approver",
+    "tarsy-tool-acceptor",
+)
 CLUSTERS = ("view", "edit", "admin")
-GROUPS = dict(zip(OURS, ("viewers", "on-call", "authors", "tracers", "promoters", "approvers"), strict=True))
+GROUPS = dict(
+    zip(OURS, ("viewers", "on-call", "authors", "tracers", "promoters", "approvers", "acceptors"), strict=True)
+)
 RUNS = ("alerts", "chatmessages", "investigations")
 EVAL_RUNS = ("evalruns",)
 APPROVALS = ("toolapprovals",)
@@ -68,6 +78,11 @@ def questions() -> list[tuple[str, list[Question]]]:
             "decide about calls (what the policy `tarsy-approve` lets them)",
             [*of(("patch", "update"), APPROVALS), ("approve", "tarsy.dev", "mcpservers", "")],
         ),
+        (
+            "accept tools of MCPServers (what the policy `tarsy-accept` lets them)",
+            of(("patch", "approve"), ("mcpservers",)),
+        ),
+        ("read the definitions of tools", [("get", "record.tarsy.dev", "mcpservers", "tools")]),
         ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS + APPROVALS)),
         ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
         ("read Secrets", [("get", "", "secrets", "")]),
@@ -100,7 +115,7 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "# Who can do what",
         "",
         "What each role may do in the namespace it is bound in, as an API server answers (SubjectAccessReview). Made",
-        "by `tests/integration/admission/test_roles.py`; do not edit. The first six are of `base/people.yaml`; the",
+        "by `tests/integration/admission/test_roles.py`; do not edit. The first seven are of `base/people.yaml`; the",
         "last three are every cluster's own, into which those are aggregated.",
         "",
         "| | " + " | ".join(f"`{role}`" for role in roles) + " |",

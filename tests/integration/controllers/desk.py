@@ -51,6 +51,7 @@ from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
+from tarsy.store.tool_definitions import ToolDefinitions
 from tarsy.store.workloads import Workloads
 from unit.controllers.builders import reconcile_context
 
@@ -113,6 +114,7 @@ class Desk:
         self.evals = Evals(pool)
         self.revisions = Revisions(pool)
         self.approvals = ApprovalStore(pool)
+        self.definitions = ToolDefinitions(pool)
         self.changed = asyncio.Event()
         self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
@@ -172,6 +174,7 @@ class Desk:
                     evals=self.evals,
                     revisions=self.revisions,
                     approvals=self.approvals,
+                    definitions=self.definitions,
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,

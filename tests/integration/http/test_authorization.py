@@ -104,6 +104,7 @@ MAY = {
     "getToolApproval": WAITING,
     "getToolApprovalEvidence": WAITING,
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
+    "getServerTools": CONFIGURATION,
     "getUsage": READ,
     "getUsage everywhere": ALONE,
     "getQueue": ALONE,
@@ -286,7 +287,7 @@ def test_a_route_has_a_permission_or_says_that_it_is_public_or_asks_by_itself() 
     assert {route.operation for route in all_routes() if route.public} == public
 
 
-def test_only_records_of_investigations_and_evidence_are_served_through_the_kubernetes_api() -> None:
+def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kubernetes_api() -> None:
     passed_on = [route for route in all_routes() if route.aggregated]
     assert {route.operation for route in passed_on} == {
         "getTimeline",
@@ -297,6 +298,7 @@ def test_only_records_of_investigations_and_evidence_are_served_through_the_kube
         "getCassette",
         "compareInvestigations",
         "getSeal",
+        "getServerTools",
         "getChanges",
         "getTriage",
         "getToolApprovalEvidence",

@@ -212,6 +212,7 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
         "investigations/events": ["get"],
         "investigations/timeline": ["get"],
         "investigations/trace": ["get"],
+        "mcpservers/tools": ["get"],
         "triage": ["list"],
     }
     group = await kube.read("/apis/record.tarsy.dev")

@@ -153,6 +153,7 @@ class FakeToolbox:
     idempotent: frozenset[str] = frozenset()
     gated: frozenset[str] = frozenset()
     schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    unaccepted: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
@@ -218,6 +219,7 @@ class FakeToolboxes:
     idempotent: frozenset[str] = frozenset()
     gated: frozenset[str] = frozenset()
     schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    unaccepted: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @asynccontextmanager
     async def open(self, servers: Sequence[ServerPlan]) -> AsyncIterator[FakeToolbox]:
@@ -234,6 +236,7 @@ class FakeToolboxes:
                 self.idempotent,
                 self.gated,
                 self.schemas,
+                self.unaccepted,
             )
         finally:
             self.open_now -= 1

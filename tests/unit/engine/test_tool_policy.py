@@ -181,3 +181,13 @@ async def test_an_attempt_that_goes_on_compares_with_what_the_first_one_saw() ->
     await s.run(of)
 
     assert len(events(s, EventType.NOTICE)) == 1 and s.record.pins == {"k": OLD}
+
+
+async def test_tools_that_nobody_accepted_are_told_and_degrade_the_evidence() -> None:
+    s = scene(TWO, toolboxes=boxes(seen={"k": OLD}, unaccepted={"k": ["scale"]}))
+
+    await s.run(plan(stage("look", agent())))
+
+    (notice,) = events(s, EventType.NOTICE)
+    assert notice.metadata == {"server": "k", "reason": "ToolsNotAccepted", "withheld": ["scale"]}
+    assert "kubectl tarsy tools k" in notice.content and "scale" in s.record.missing["k"]

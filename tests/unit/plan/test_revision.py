@@ -15,6 +15,8 @@ from tarsy.plan.revision.snapshot import Snapshot, SnapshotUnreadable
 from tarsy.plan.revision.template import revision_of
 from tarsy.plan.revision.withdrawal import covered_by_both
 from tarsy.resources.meta import AnyResource
+from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerStatus
+from tarsy.resources.v1alpha1.tool_pin import PinnedTool
 from unit.plan.builders import (
     LIBRARY,
     OPEN,
@@ -244,3 +246,15 @@ def test_patterns_that_both_lists_cover(one: list[str], other: list[str], both: 
 def test_a_stored_revision_that_cannot_be_read_is_told(text: str) -> None:
     with pytest.raises(SnapshotUnreadable):
         Snapshot.load(text)
+
+
+def test_tools_that_are_approved_now_are_those_of_the_serving_revision_and_make_no_new_one() -> None:
+    def pinned(digest: str, state: str) -> MCPServer:
+        known = MCPServerStatus(pinned_tools=(PinnedTool(name="get", digest=digest, state=state),))  # type: ignore[arg-type]
+        return server(tools=TOOLS, pin="Approved").model_copy(update={"status": known})
+
+    trusted, changed = pinned("a" * 64, "Trusted"), pinned("b" * 64, "Changed")
+    assert digest(*objects(server=trusted)) == digest(*objects(server=changed)) == digest(*objects())
+    assert of_server(serving(objects(), objects(server=trusted))).pin.trusted == (("get", "a" * 64),)
+    assert of_server(serving(objects(server=trusted), objects(server=changed))).pin.trusted == ()
+    assert of_server(serving(objects(server=trusted), objects())).pin is None

@@ -1,8 +1,9 @@
-"""Pins the tools of a run to those it saw first, and reports servers that change them during the run.
+"""Pins the tools of a run to those it saw first, and reports tools that are withheld.
 
 The first agent that opens a server pins the list of its tools in the record; every later one of the run, and every
 later attempt, compares. What was added or changed since is kept back until a new run, and an event says so: a server
-that was harmless when the run began cannot become another one under it.
+that was harmless when the run began cannot become another one under it. Tools that nobody has accepted
+(`MCPServer.spec.pin`) are kept back by the toolbox, in this run and every other; they are told here as well.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from tarsy.record.timeline import Event, EventStatus, EventType
 
 _LISTED = 20
 REASON = "ToolsChanged"
+UNACCEPTED = "ToolsNotAccepted"
 
 
 async def hold_to_pins(conversation: Conversation, toolbox: Toolbox, world: RunContext) -> None:
@@ -32,6 +34,7 @@ async def hold_to_pins(conversation: Conversation, toolbox: Toolbox, world: RunC
     found = toolbox.digests
     if not found:
         return
+    await _tell_unaccepted(conversation, toolbox.unaccepted, world)
     offered = OfferedTools(conversation.execution, tuple(toolbox.tools), toolbox.instructions)
     pinned = await world.recorder.pin_tools(found, offered)
     lost = toolbox.hold(pinned)
@@ -45,6 +48,29 @@ async def hold_to_pins(conversation: Conversation, toolbox: Toolbox, world: RunC
     if lost:
         why = "it changed while the investigation ran, and is used no more for: "
         await world.recorder.degrade_evidence({server: why + _some(tools) for server, tools in lost.items()})
+
+
+async def _tell_unaccepted(
+    conversation: Conversation, unaccepted: Mapping[str, Sequence[str]], world: RunContext
+) -> None:
+    if not unaccepted:
+        return
+    events = [
+        Event(
+            id=event_id(conversation.execution, f"unaccepted/{server}"),
+            type=EventType.NOTICE,
+            status=EventStatus.COMPLETED,
+            content=f"Tools of server {server} are withheld, because their definitions are new or have changed and "
+            f"nobody has accepted them: {_some(tools)}. Read them with `kubectl tarsy tools {server}`.",
+            metadata={"server": server, "reason": UNACCEPTED, "withheld": list(tools[:_LISTED])},
+            stage=conversation.stage,
+            execution=conversation.execution,
+        )
+        for server, tools in sorted(unaccepted.items())
+    ]
+    await world.recorder.write_events(events)
+    why = "nobody has accepted its new or changed definition (spec.pin) of: "
+    await world.recorder.degrade_evidence({server: why + _some(tools) for server, tools in unaccepted.items()})
 
 
 def _event(conversation: Conversation, server: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> Event:

@@ -95,6 +95,17 @@ class EvidenceRule(FrozenModel):
     integrity: Integrity
 
 
+class PinPlan(FrozenModel):
+    """The tools of a server that may be used: as first seen, or as people accepted them."""
+
+    trusted: tuple[tuple[str, str], ...] = ()
+    """Name of each tool with the SHA-256 of its definition. Any other tool or definition is withheld."""
+
+    def admits(self, tool: str, digest: str) -> bool:
+        """Returns whether a definition of a tool may be used."""
+        return (tool, digest) in self.trusted
+
+
 class EvidencePlan(FrozenModel):
     """What the object of a server declares of the integrity of its results."""
 
@@ -181,6 +192,8 @@ class ServerPlan(FrozenModel):
     """None: nothing is declared, so workloads can write all results."""
     approval: ApprovalPlan | None = Field(default=None, exclude_if=lambda approval: approval is None)
     """None: nothing is declared of calls that need approval."""
+    pin: PinPlan | None = Field(default=None, exclude_if=lambda pin: pin is None)
+    """None: tools need not be accepted. Older workers cannot read a plan with it, and leave its run to newer ones."""
 
     @property
     def wants_account(self) -> bool:

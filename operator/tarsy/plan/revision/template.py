@@ -4,7 +4,8 @@ The template is the plan of a run in the Chain's own namespace, for an alert tha
 Agents, MCPServers and LLMProviders, as runs are planned by.
 
 Decision: the digest leaves out what does not decide how good an investigation is: generations and uids (a revert is the
-same revision again), prices, concurrency, and the masking of the namespace, which always is the current one. Fields
+same revision again), prices, concurrency, which tools are approved, and the masking of the namespace: for each of them
+the current one holds. Fields
 with their default are left out as well, so that a release which adds a field makes no new revisions.
 """
 
@@ -17,7 +18,7 @@ from typing import TypeVar
 import orjson
 
 from tarsy.plan.catalog import Catalog
-from tarsy.plan.model import ObjectRef, Plan, ProviderPlan
+from tarsy.plan.model import ObjectRef, Plan, ProviderPlan, ServerPlan
 from tarsy.plan.model._reference import FrozenModel
 from tarsy.plan.resolve import resolve
 from tarsy.plan.revision.snapshot import Snapshot
@@ -97,6 +98,8 @@ def _bare(part: _M) -> _M:
         return part.model_copy(update={"uid": "", "generation": 0})
     if isinstance(part, ProviderPlan):
         part = part.model_copy(update={"rates": None, "limits": None})
+    if isinstance(part, ServerPlan):
+        part = part.model_copy(update={"pin": None})
     return part.model_copy(update={name: _bare_value(getattr(part, name)) for name in type(part).model_fields})
 
 

@@ -1,8 +1,8 @@
 """Merges an object of a serving revision with the current one: behaviour of the revision, rights of both.
 
 A right that the current object does not grant any more is withdrawn at once; one that only the current object grants
-waits for its revision to serve. Grants to namespaces and the binding to them, prices, and limits of concurrency belong
-to the current object alone.
+waits for its revision to serve. Grants to namespaces and the binding to them, approved
+tools, prices, and limits of concurrency belong to the current object alone.
 
 Decision: of two lists of allowed tools the result contains only entries that both cover entirely. Two patterns that
 merely overlap are dropped: rather one tool fewer than one that was not meant.
@@ -69,6 +69,8 @@ def server_spec(kept: MCPServerSpec, now: MCPServerSpec) -> MCPServerSpec:
             "repeatable_tools": covered_by_both(kept.repeatable_tools, now.repeatable_tools),
             "masking": either_masks(kept.masking, now.masking),
             "reach": now.reach,
+            "pin": now.pin,
+            "accepted_tools": now.accepted_tools,
             "allowed_namespaces": now.allowed_namespaces,
         }
     )

@@ -52,6 +52,7 @@ class ConditionType(StrEnum):
     VERIFIED = "Verified"
     NEEDS_APPROVAL = "NeedsApproval"
     EVIDENCE_DECLARED = "EvidenceDeclared"
+    TOOLS_CHANGED = "ToolsChanged"
     SERVING = "Serving"
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"

@@ -37,6 +37,7 @@ from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.reach import Reach
+from tarsy.resources.v1alpha1.tool_pin import MAX_PINNED, PinMode, PinnedTool, ToolAcceptances
 from tarsy.resources.v1alpha1.workload import VALUE_OR_SECRET, EnvVar, Run
 
 MAX_NAME = 40
@@ -299,6 +300,17 @@ class MCPServerSpec(Model):
         description="What is known of calls that need approval: the objects that they change, their dry run, and how "
         "they are decided. By default, people decide without a preview.",
     )
+    pin: PinMode | None = Field(
+        default=None,
+        description="Whether a definition of a tool must be accepted before agents get the tool. TrustOnFirstUse: "
+        "those of the first answer of the server are trusted, changed and new ones must be accepted. Approved: all "
+        "must be accepted. By default, each run gets the tools as they are when it begins.",
+    )
+    accepted_tools: ToolAcceptances = Field(
+        default=(),
+        description="Definitions that people accept, for pin. Write one entry of your own; it needs the verb approve "
+        "on this MCPServer. Counts only where the policy tarsy-accept is in force.",
+    )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may use this server. Defaults to none."
     )
@@ -311,6 +323,12 @@ class MCPServerStatus(ConfigStatus):
     tools: tuple[ToolName, ...] = Field(default=(), max_length=MAX_TOOLS, description="Names of the tools, truncated.")
     tools_hash: Annotated[str, StringConstraints(max_length=64)] | None = Field(
         default=None, description="SHA-256 of the tool list, in hex. It changes when the list changes."
+    )
+    pinned_tools: Annotated[tuple[PinnedTool, ...], Unique("name")] = Field(
+        default=(),
+        max_length=MAX_PINNED,
+        description="The tools with their definitions as digests, if spec.pin is set; at most "
+        f"{MAX_PINNED}, those that spec.tools allows first. Others are withheld.",
     )
     workload: Annotated[str, StringConstraints(max_length=63)] | None = Field(
         default=None, description="Name of the workload that runs the server, as declared by spec.run."

@@ -14,8 +14,8 @@ from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()
 COMMANDS = [
-    "alerts", "approvals", "approve", "cancel", "changes", "chat", "compare", "completion", "conclude", "eval",
-    "reject", "replay", "timeline", "trace", "triage", "usage", "verdict", "verify", "why",
+    "accept-tools", "alerts", "approvals", "approve", "cancel", "changes", "chat", "compare", "completion", "conclude",
+    "eval", "reject", "replay", "timeline", "tools", "trace", "triage", "usage", "verdict", "verify", "why",
 ]  # fmt: skip
 
 

@@ -1,0 +1,73 @@
+"""Approved tools: `MCPServer.spec.pin`, who accepted which definitions, and what the server shows.
+
+Decision: people accept a digest of what they were shown, in an entry of their own. A username in it proves nothing by
+itself: the policy `tarsy-accept` (manifests/components/policies) lets people write their own name only, and where it
+is not in force no acceptance counts.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.schema import Lenient, Model, Time, ToolName, Unique
+from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS
+
+MAX_PINNED = 48
+"""Tools of a server that can be pinned. Others are withheld."""
+
+MAX_ACCEPTED = 256
+MAX_ACCEPTANCES = 16
+
+ToolDigest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$", max_length=64)]
+PinMode = Literal["TrustOnFirstUse", "Approved"]
+
+
+class AcceptedTool(Model):
+    """A definition of a tool that somebody accepts."""
+
+    name: ToolName = Field(description="Name of the tool.")
+    digest: ToolDigest = Field(description="SHA-256 of the definition as you were shown it, in hex.")
+
+
+class ToolAcceptance(Model):
+    """The definitions that one person accepts."""
+
+    username: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(description="Your own username.")
+    groups: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_GROUP)], ...],
+        Field(max_length=MAX_GROUPS),
+    ] = Field(
+        default=(),
+        description="Groups of yours that give you the verb approve, if a group does: the operator asks for it again.",
+    )
+    tools: tuple[AcceptedTool, ...] = Field(
+        max_length=MAX_ACCEPTED,
+        description="Definitions that you accept. Several of one tool may be accepted, such as those of two versions.",
+    )
+    reason: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
+        default=None, description="Reason for the acceptance."
+    )
+    at: Time | None = Field(default=None, description="Time that you state.")
+
+
+ToolAcceptances = Annotated[tuple[ToolAcceptance, ...], Field(max_length=MAX_ACCEPTANCES), Unique("username")]
+
+
+class PinnedTool(Lenient):
+    """A tool of the server, and whether agents may get it."""
+
+    name: ToolName = Field(description="Name of the tool.")
+    digest: ToolDigest | None = Field(
+        default=None,
+        description="SHA-256 of its definition (name, description, parameters, annotations) when the server last "
+        "listed it, in hex.",
+    )
+    first: ToolDigest | None = Field(
+        default=None, description="The same when the server was first seen, with pin TrustOnFirstUse."
+    )
+    state: Literal["Trusted", "Changed", "New", "Gone"] = Field(
+        description="Trusted: as first seen, or accepted. Changed, New: withheld until somebody accepts it. Gone: the "
+        "server does not list it any more."
+    )
