@@ -26,6 +26,7 @@ from tarsy.controllers.runs.accounts import account_errors, accounts_to_check
 from tarsy.kube.client import KubeClient
 from tarsy.kube.values import config_map_text
 from tarsy.llm.registry import SecretProblem
+from tarsy.plan.approval_expressions import when_errors
 from tarsy.plan.check import config_maps, notify_secrets, secrets
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import SecretKey
@@ -126,6 +127,8 @@ async def problems(
     """
     errors: list[ConfigurationProblem] = list(judged.errors)
     errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
+    if isinstance(obj, Chain):
+        errors += [(error, "ExpressionInvalid") for error in when_errors(obj)]
     named, texts = secrets(obj), config_maps(obj)
     unread, values = await _read(named, read_secret)
     errors += unread

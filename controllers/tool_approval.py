@@ -1,13 +1,17 @@
 """Reconciles ToolApprovals: takes the decisions of people, and lets the run go on.
 
 Watches: ToolApprovals, and through the rounds of `approvals.requests` their rows. Decides: whether the decisions are
-an approval now, by the rights of those who decided, uid and generation of the MCPServer, and a forged decision that the
-API server must refuse. Writes: the decision into the database, `Decided`, `Executed`, `ApprovalsEnforced`, an Event.
+an approval now, by the rights of those who decided, uid and generation of the MCPServer, the entries of the Chain that
+approve beforehand, and a forged decision that the API server must refuse. Writes: the decision into the database,
+`Decided`, `Executed`, `ApprovalsEnforced`, an Event.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from tarsy.controllers.approvals.enforcement import why_not_enforced
+from tarsy.controllers.approvals.pre_approved import pre_approved_by
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.kube.access import ResourceAttributes, Subject, may
@@ -61,25 +65,26 @@ async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: R
         status = _status(approval, ApprovalState.WITHDRAWN, "TARSy has no record of it; nothing runs by it.", now)
         await write_status(context.kubernetes.client, context.cache, approval, status)
         return None
-    enforced: str | None = None
+    judged = _Judged(record.state)
     if record.state is ApprovalState.PENDING:
-        state, decisions, enforced = await _judged(approval, record, now, context)
-        if state is not ApprovalState.PENDING:
-            await approvals.settle(record.id, state, decisions, _SAID[state])
+        judged = await _judged(approval, record, now, context)
+        if judged.state is not ApprovalState.PENDING:
+            await approvals.settle(record.id, judged.state, judged.decisions, _SAID[judged.state])
             record = await approvals.of_object(approval.metadata.uid) or record
     elif record.state is ApprovalState.APPROVED and not _is_as_shown(approval, record, context):
         await approvals.settle(record.id, ApprovalState.STALE, (), _SAID[ApprovalState.STALE])
         record = await approvals.of_object(approval.metadata.uid) or record
     if record.state is not ApprovalState.PENDING and record.revision > record.published:
         await context.store.runs.wake(record.investigation)
-    status = _status(approval, record.state, record.outcome or "", now, record, enforced)
+    status = _status(approval, record.state, record.outcome or "", now, record, judged)
     written = await write_status(context.kubernetes.client, context.cache, approval, status)
     await approvals.published(record.id, record.revision)
     if written is not None and record.state is not ApprovalState.PENDING and status.phase != approval.status.phase:
         await context.kubernetes.events.tell(approval, _PHASES[record.state], record.outcome or "")
     if record.state in (ApprovalState.PENDING, ApprovalState.APPROVED):
         left = (record.expires_at - now).total_seconds()
-        return DOUBT_SECONDS if approval.spec.decisions or left <= 0 else min(left + 1, 600.0)
+        doubtful = approval.spec.decisions or judged.doubt or left <= 0
+        return DOUBT_SECONDS if doubtful else min(left + 1, 600.0)
     return await _expire(approval, record, now, context)
 
 
@@ -92,27 +97,58 @@ async def withdraw_deleted(uid: str, approvals: ApprovalStore, context: Reconcil
         await context.store.runs.wake(record.investigation)
 
 
-async def _judged(
-    approval: ToolApproval, record: ApprovalRecord, now: datetime, context: ReconcileContext
-) -> tuple[ApprovalState, list[SignedDecision], str | None]:
-    """Returns what the decisions amount to, those of them that count, and why approvals do not count at all."""
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the decisions amount to, those that count, why none can count, and why a pre-approval does not."""
+
+    state: ApprovalState
+    decisions: Sequence[SignedDecision] = ()
+    not_enforced: str | None = None
+    doubt: str = ""
+
+
+async def _judged(approval: ToolApproval, record: ApprovalRecord, now: datetime, context: ReconcileContext) -> _Judged:
     if not record.run_open:
-        return ApprovalState.WITHDRAWN, [], None
-    asked = AskedApproval(record.digest, record.required, frozenset(record.requesters), record.expires_at)
+        return _Judged(ApprovalState.WITHDRAWN)
     decisions = [
         SignedDecision(one.username, one.decision == "Approve", one.arguments_digest, one.groups, one.reason or "")
         for one in approval.spec.decisions
     ]
+    standing, doubt = pre_approved_by(record, context.cache, now)
+    if standing is not None and all(one.username != standing.username for one in decisions):
+        judged = await _weighed(approval, record, [*decisions, standing], now, context)
+        if judged.state is not ApprovalState.APPROVED:
+            doubt = (
+                f"The approval of {standing.username} ({standing.reason}) does not suffice." if doubt == "" else doubt
+            )
+            return replace(judged, doubt=doubt)
+        if not _is_as_shown(approval, record, context):
+            return replace(judged, state=ApprovalState.STALE)
+        if (why := await why_not_enforced(approval, context.kubernetes.client, of_chains=True)) is None:
+            return judged
+        doubt = f"{standing.reason} does not count: {why}."
+    judged = replace(await _weighed(approval, record, decisions, now, context), doubt=doubt)
+    if judged.state is not ApprovalState.APPROVED:
+        return judged
+    if not _is_as_shown(approval, record, context):
+        return replace(judged, state=ApprovalState.STALE)
+    if (why := await why_not_enforced(approval, context.kubernetes.client)) is not None:
+        return _Judged(ApprovalState.PENDING, (), why, doubt)
+    return judged
+
+
+async def _weighed(
+    approval: ToolApproval,
+    record: ApprovalRecord,
+    decisions: Sequence[SignedDecision],
+    now: datetime,
+    context: ReconcileContext,
+) -> _Judged:
+    """Weighs decisions by the rights of those who made them."""
+    asked = AskedApproval(record.digest, record.required, frozenset(record.requesters), record.expires_at)
     entitled = frozenset([one.username for one in decisions if await _may_approve(one, approval, context)])
     counted = [one for one in decisions if one.username in entitled and one.digest == record.digest]
-    state = judge_decisions(asked, counted, entitled, now)
-    if state is not ApprovalState.APPROVED:
-        return state, counted, None
-    if not _is_as_shown(approval, record, context):
-        return ApprovalState.STALE, counted, None
-    if (why := await why_not_enforced(approval, context.kubernetes.client)) is not None:
-        return ApprovalState.PENDING, [], why
-    return state, counted, None
+    return _Judged(judge_decisions(asked, counted, entitled, now), counted)
 
 
 async def _may_approve(decision: SignedDecision, approval: ToolApproval, context: ReconcileContext) -> bool:
@@ -146,15 +182,17 @@ def _status(
     said: str,
     now: datetime,
     record: ApprovalRecord | None = None,
-    not_enforced: str | None = None,
+    judged: _Judged | None = None,
 ) -> ToolApprovalStatus:
     over = state is not ApprovalState.PENDING
+    not_enforced = judged.not_enforced if judged is not None else None
+    approvers = [one.username for one in judged.decisions if one.approve] if judged is not None and not over else []
     wanted: list[tuple[ConditionType, ConditionStatus, str, str]] = [
         (
             ConditionType.DECIDED,
             "True" if over else "False",
             _PHASES[state],
-            said or _SAID.get(state) or f"Waits until {approval.spec.expires_at:%Y-%m-%dT%H:%M:%SZ}.",
+            said or _SAID.get(state) or _waits(approval, approvers, judged),
         ),
         (
             ConditionType.EXECUTED,
@@ -178,10 +216,18 @@ def _status(
         conditions=conditions,
         phase=_PHASES[state],
         target=next((f"{one.kind}/{one.name}" for one in approval.spec.targets), None),
-        decided_by=record.decided_by if record is not None else (),
+        decided_by=tuple(approvers) or (record.decided_by if record is not None else ()),
         decided_at=record.decided_at if record is not None else None,
         outcome=record.outcome if record is not None else said,
     )
+
+
+def _waits(approval: ToolApproval, approvers: Sequence[str], judged: _Judged | None) -> str:
+    spec = approval.spec
+    told = f"Waits until {spec.expires_at:%Y-%m-%dT%H:%M:%SZ}."
+    if spec.required > 1:
+        told = f"{len(approvers)} of {spec.required} people approved. {told}"
+    return f"{told} {judged.doubt}" if judged is not None and judged.doubt else told
 
 
 async def _expire(

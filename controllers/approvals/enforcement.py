@@ -16,14 +16,16 @@ APPROVE_POLICY = "tarsy-approve"
 _FORGER = "tarsy.dev:forged-decision"
 ACCEPT_POLICY = "tarsy-accept"
 _OWN = "must be your own"
+_OF_CHAINS = "spec.preApproved of a Chain"
 
 
-async def why_not_enforced(approval: ToolApproval, client: KubeClient) -> str | None:
+async def why_not_enforced(approval: ToolApproval, client: KubeClient, *, of_chains: bool = False) -> str | None:
     """Tries a forged decision by a dry run; returns why approvals do not count, None where it was refused.
 
     Args:
         approval: one that waits.
         client: the Kubernetes API, as the operator.
+        of_chains: whether the policy must be one that holds `spec.preApproved` of Chains as well, as its words tell.
 
     Raises:
         ApiError: the API could not be reached.
@@ -32,7 +34,8 @@ async def why_not_enforced(approval: ToolApproval, client: KubeClient) -> str | 
     raw = await client.get(approval.KIND, approval.metadata.namespace, approval.metadata.name)
     forged = {"username": _FORGER, "decision": "Approve", "argumentsDigest": spec.arguments_digest}
     changed = {"decisions": [*raw["spec"].get("decisions", []), forged]}
-    return await _why_admitted(approval, changed, "decision", APPROVE_POLICY, client)
+    held = _OF_CHAINS if of_chains else ""
+    return await _why_admitted(approval, changed, "decision", APPROVE_POLICY, client, held)
 
 
 async def why_acceptance_not_enforced(server: MCPServer, client: KubeClient) -> str | None:
@@ -52,8 +55,9 @@ async def why_acceptance_not_enforced(server: MCPServer, client: KubeClient) -> 
 
 
 async def _why_admitted(
-    obj: ToolApproval | MCPServer, spec: Mapping[str, Any], what: str, policy: str, client: KubeClient
+    obj: ToolApproval | MCPServer, spec: Mapping[str, Any], what: str, policy: str, client: KubeClient, held: str = ""
 ) -> str | None:
+    """Tries a forgery; `held` is what the words of the policy must say that it holds as well."""
     meta = obj.metadata
     body = {"metadata": {"uid": meta.uid}, "spec": spec}
     try:
@@ -62,6 +66,8 @@ async def _why_admitted(
         if error.transient:
             raise
         if error.status == 403 and _OWN in error.message and policy in error.message:
+            if held not in error.message:
+                return f"the policy {policy} is older than {held}; apply manifests/components/policies"
             return None
         return f"a forged {what} was refused by something else than the policy {policy}: {error.message}"
     return (

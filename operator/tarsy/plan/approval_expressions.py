@@ -1,4 +1,4 @@
-"""Compiles and evaluates the CEL expressions of `MCPServer.spec.approval`."""
+"""Compiles and evaluates the CEL expressions of `MCPServer.spec.approval` and `Chain.spec.preApproved`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from tarsy.cel import CEL_ERRORS, CelSyntaxError, compile_program
 from tarsy.cel.budget import PER_EXPRESSION, CostBudget
 from tarsy.plan.errors import FieldPath, PlanError
+from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 
 ARGUMENTS = "arguments"
@@ -48,6 +49,16 @@ def expression_errors(server: MCPServer) -> list[PlanError]:
         field.error(f"is no CEL expression over {' and '.join(names)}: {problem}")
         for field, text, names in found
         if text is not None and (problem := _problem(text, names)) is not None
+    ]
+
+
+def when_errors(chain: Chain) -> list[PlanError]:
+    """Returns what is wrong with the expressions of `spec.preApproved`, by field."""
+    at = FieldPath.of(chain) / "preApproved"
+    return [
+        (at[number] / "when").error(f"is no CEL expression over {ARGUMENTS}: {problem}")
+        for number, entry in enumerate(chain.spec.pre_approved)
+        if (problem := _problem(entry.when, (ARGUMENTS,))) is not None
     ]
 
 

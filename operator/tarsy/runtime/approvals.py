@@ -160,12 +160,23 @@ class RunApprovals:
             investigation=self._run.id,
             interaction=question.call,
             digest=replace(call, targets=targets).digest,
-            request={"shown": shown, "server": {"uid": ref.uid, "generation": ref.generation}},
+            request={
+                "shown": shown,
+                "server": {"uid": ref.uid, "generation": ref.generation},
+                "chain": self._chain(),
+            },
             targets=targets,
             before=None,
             seconds=min(APPROVAL_SECONDS, question.seconds),
             required=server.approval.required if server.approval is not None else 1,
         )
+
+    def _chain(self) -> dict[str, str] | None:
+        """The Chain whose pre-approvals count; None for a question, which a person asks."""
+        chain = self._run.plan.chain
+        if self._run.parent is not None or not chain.uid:
+            return None
+        return {"namespace": chain.namespace, "name": chain.name, "uid": chain.uid}
 
 
 def _why_not_asked(question: ApprovalQuestion, found: ExaminedCall, rules: ApprovalPlan) -> Refusal | None:

@@ -9,7 +9,7 @@ import pytest
 
 import rights
 from e2e.waiting import until
-from integration.admission.conftest import OPERATOR, SHOP, As, put_policies
+from integration.admission.conftest import OPERATOR, SHOP, SYSTEM, As, put_policies
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import API_VERSION
 
@@ -154,3 +154,87 @@ async def test_operator_alone_writes_approvals_and_viewers_do_not_read_them(admi
         async with as_user("somebody", group) as client:
             assert (await client.get("ToolApproval", SHOP, NAME))["spec"]["argumentsDigest"] == DIGEST
             await refused(lambda client=client: client.create(approval()))
+
+
+@pytest.mark.newer_api
+async def test_two_people_who_did_not_ask_have_to_approve(admin: KubeClient, as_user: As) -> None:
+    await put_policies(admin)
+    async with as_user(OPERATOR) as operator:
+        await operator.create(approval(required=2))
+    anna, ben = entry("anna"), entry("ben")
+    async with as_user("anna", "approvers") as client:
+        await decide(client, anna)
+        await refused(lambda: decide(client, anna, entry("anna", reason="twice")))
+        await refused(lambda: decide(client, anna, ben))
+    async with as_user("rita", "approvers") as client:
+        assert "nobody approves what they requested" in await refused(lambda: decide(client, anna, entry("rita")))
+    async with as_user("ben", "approvers") as client:
+        await decide(client, anna, ben)
+    found = await admin.get("ToolApproval", SHOP, NAME)
+    assert [one["username"] for one in found["spec"]["decisions"]] == ["anna", "ben"]
+
+
+async def test_requester_cannot_approve_even_without_the_policy(admin: KubeClient) -> None:
+    """By a rule of the kind itself, where the API server knows CEL."""
+    await admin.create(approval())
+    if await admin.version() >= (1, 25):
+        assert "nobody approves" in await refused(lambda: decide(admin, entry("rita")))
+    await decide(admin, entry("rita", decision="Reject"))
+
+
+def pre_approving(*entries: dict[str, Any]) -> dict[str, Any]:
+    spec = {"stages": [{"name": "mend", "agents": [{"name": "mender"}]}], "preApproved": list(entries)}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Chain",
+        "metadata": {"name": "mend", "namespace": SHOP},
+        "spec": spec,
+    }
+
+
+def pre_approved(username: str, **changed: Any) -> dict[str, Any]:
+    found = {
+        "server": "deploy",
+        "tool": "scale",
+        "when": "arguments.replicas <= 5",
+        "until": "2126-01-01T00:00:00Z",
+        "author": {"username": username},
+    }
+    return found | changed
+
+
+@pytest.mark.newer_api
+async def test_who_may_write_pre_approvals(admin: KubeClient, as_user: As) -> None:
+    of_one = {"apiGroups": ["tarsy.dev"], "resources": ["mcpservers"], "resourceNames": ["database"]}
+    only_database = rights.role("pre-approver", SHOP, of_one | {"verbs": ["approve"]})
+    bound = rights.binding("pre-approver", SHOP, "Role", "pre-approver", rights.group("of-database"))
+    await rights.put_rights(admin, [only_database, bound])
+    await put_in_force(admin, as_user)
+    async with as_user("alma", "authors") as author:
+        assert "alma may not approve calls of MCPServer deploy" in await refused(
+            lambda: author.create(pre_approving(pre_approved("alma")))
+        )
+        await author.create(pre_approving())
+    async with as_user("dora", "authors", "of-database") as dora:
+        mixed = [pre_approved("dora", server="database"), pre_approved("dora")]
+        for entries in ([pre_approved("dora")], mixed, [pre_approved("dora", server="database")] * 3 + mixed[1:]):
+            body = {"spec": {"preApproved": entries}}
+            message = await refused(lambda body=body: dora.patch("Chain", SHOP, "mend", body))
+            assert "may not approve calls of MCPServer deploy" in message
+        elsewhere = pre_approved("dora", server="database", serverNamespace=SYSTEM)
+        for one in (pre_approved("anna", server="database"), elsewhere):
+            body = {"spec": {"preApproved": [one]}}
+            await refused(lambda body=body: dora.patch("Chain", SHOP, "mend", body))
+        await dora.patch("Chain", SHOP, "mend", {"spec": {"preApproved": [pre_approved("dora", server="database")]}})
+    first = pre_approved("dora", server="database")
+    async with as_user("alma", "authors") as author:
+        await author.patch("Chain", SHOP, "mend", {"spec": {"description": "others may write the rest"}})
+        widened = {"spec": {"preApproved": [first | {"when": "true"}]}}
+        assert "must be you, alma" in await refused(lambda: author.patch("Chain", SHOP, "mend", widened))
+        await author.patch("Chain", SHOP, "mend", {"spec": {"preApproved": []}})
+    async with as_user("anna", "authors", "approvers") as anna:
+        forged = {"username": "anna", "groups": ["of-database"]}
+        body = {"spec": {"preApproved": [pre_approved("anna", author=forged)]}}
+        assert "with groups of your own" in await refused(lambda: anna.patch("Chain", SHOP, "mend", body))
+        four = [pre_approved("anna", tool=f"scale-{number}") for number in range(4)]
+        await anna.patch("Chain", SHOP, "mend", {"spec": {"preApproved": four}})

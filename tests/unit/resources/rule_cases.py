@@ -235,6 +235,14 @@ CASES = [
         "edited decision",
     ),
     Case(
+        ToolApprovalSpec,
+        "self.decisions.all(one,",
+        {**TOOL_APPROVAL, "decisions": [DECISION, DECISION | {"username": "rita", "decision": "Reject"}]},
+        {**TOOL_APPROVAL, "decisions": [DECISION, DECISION | {"username": "rita"}]},
+        {**TOOL_APPROVAL, "decisions": [DECISION]},
+        "requester approves",
+    ),
+    Case(
         EvalRunSpec,
         "oldSelf.desiredState ==",
         {**EVAL_RUN, "desiredState": "Cancelled"},

@@ -38,6 +38,7 @@ def chain_spec(kept: ChainSpec, now: ChainSpec) -> ChainSpec:
             "allowed_namespaces": now.allowed_namespaces,
             "allowed_provider_namespaces": now.allowed_provider_namespaces,
             "promotion": now.promotion,
+            "pre_approved": now.pre_approved,
             "alert_tools": "Denied" if "Denied" in (kept.alert_tools, now.alert_tools) else "Allowed",
             "budget": lower(kept.budget, now.budget),
             "chat": chat,
@@ -71,6 +72,7 @@ def server_spec(kept: MCPServerSpec, now: MCPServerSpec) -> MCPServerSpec:
             "reach": now.reach,
             "pin": now.pin,
             "accepted_tools": now.accepted_tools,
+            "approval": now.approval,
             "allowed_namespaces": now.allowed_namespaces,
         }
     )

@@ -36,6 +36,7 @@ from tarsy.resources.v1alpha1.common import (
 )
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.notify import Notify
+from tarsy.resources.v1alpha1.pre_approval import MAX_PRE_APPROVED, PreApproval
 
 Revision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16)]
 """The first 16 hexadecimal digits of the digest of a revision."""
@@ -259,6 +260,11 @@ class ChainSpec(Model):
     notify: Notify = Field(default=(), description="Notification targets for the investigations of this chain.")
     promotion: Promotion | None = Field(
         default=None, description="When a new revision of the chain serves. Defaults to at once."
+    )
+    pre_approved: tuple[PreApproval, ...] = Field(
+        default=(),
+        max_length=MAX_PRE_APPROVED,
+        description="Calls that count as approved. Whoever writes an entry needs the verb approve on its MCPServer.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may run this chain. Defaults to none."

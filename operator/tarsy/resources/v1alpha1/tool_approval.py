@@ -132,6 +132,13 @@ class ToolApprovalSpec(Model):
             field="decisions",
             reason="FieldValueForbidden",
         ),
+        ValidationRule(
+            "self.decisions.all(one, one.decision == 'Reject' || !(one.username in self.requesters) "
+            "|| oldSelf.decisions.exists(was, was.username == one.username))",
+            "nobody approves what they requested; ask a colleague",
+            field="decisions",
+            reason="FieldValueForbidden",
+        ),
         *immutable(
             "ToolApproval",
             "runRef",
