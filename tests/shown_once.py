@@ -9,11 +9,30 @@ _RECORD = "it is about models, tools and the record; test_investigation is shown
 _HTTP = "it is about our own HTTP API; test_authorization and test_writes are shown on both"
 _CONTROLLERS = "it is about what controllers decide; test_way_of_an_alert and test_bad_input are shown on both"
 _BINDING = "plans and our tool calls bind a run, no API does; the bindings by argument are shown on both"
+_WAITS = "it waits for a minute; the other scenarios are shown on both"
 _DEMO = "others of this file are shown on both"
+_SCENARIOS = (
+    "approvals",
+    "budget",
+    "cancellation",
+    "chat",
+    "conclude",
+    "concurrency",
+    "masking",
+    "native_thinking",
+    "pipeline",
+    "react",
+    "replay_coverage",
+    "resilience",
+    "timeout",
+    "tool_policy",
+)
+"""All but test_replay: that a replay is byte-equal is shown on both."""
 
 ONCE = {
     "tests/chaos/test_kill.py": _CRASHES,
-    "tests/e2e/scenarios/": "the goldens are the same bytes on both",
+    **{f"tests/e2e/scenarios/test_{name}.py": "the goldens are the same bytes on both" for name in _SCENARIOS},
+    "tests/e2e/scenarios/test_replay.py::test_every_scenario_replays_byte_for_byte[real-timeout": _WAITS,
     "tests/e2e/test_bad_configuration.py": _CONTROLLERS,
     "tests/e2e/test_bad_models.py": _RECORD,
     "tests/e2e/test_bad_tools.py": _RECORD,

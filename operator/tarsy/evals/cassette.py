@@ -53,6 +53,7 @@ class _Part(BaseModel):
 _P = TypeVar("_P", bound=_Part)
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 _Short = Annotated[str, StringConstraints(max_length=1_024)]
+_Names = Annotated[tuple[_Name, ...], Field(max_length=2_000)]
 
 
 class AlertRecord(_Part):
@@ -101,11 +102,15 @@ class SourceRecord(_Part):
 
 
 class AgentRecord(_Part):
-    """When the agent at an index of a stage began, which its prompt tells."""
+    """When the agent at an index of a stage began, which its prompt tells.
+
+    `changed` are the tools that their servers had changed since the run began, so that it was not offered them.
+    """
 
     stage: Annotated[int, Field(ge=0)]
     agent: Annotated[int, Field(ge=0)]
     began: AwareDatetime
+    changed: Annotated[dict[_Name, _Names], Field(max_length=100)] | None = None
 
 
 class KnownStatement(_Part):

@@ -56,7 +56,7 @@ def cassette_of(run: RecordedRun, read_finding: ReadFinding) -> Cassette:
             chain=run.chain,
             chain_namespace=run.chain_namespace,
         ),
-        agents=tuple(AgentRecord(stage=a.stage, agent=a.index, began=a.began) for a in run.agents),
+        agents=tuple(_agent(agent) for agent in run.agents),
         changes=_changes(run, read_finding),
     )
     return Cassette(header, tuple(_call(call, places) for call in run.calls))
@@ -82,6 +82,11 @@ def _call(call: RecordedToolCall, places: Mapping[UUID, tuple[int, int]]) -> Rec
         place=Place(stage=stage, agent=agent, message=call.message_seq, index=call.index),
         shown=shown,
     )
+
+
+def _agent(agent: RecordedAgent) -> AgentRecord:
+    changed = {server: tuple(tools) for server, tools in agent.changed.items() if tools} or None
+    return AgentRecord(stage=agent.stage, agent=agent.index, began=agent.began, changed=changed)
 
 
 def _arguments(text: str) -> dict[str, object] | str:

@@ -13,7 +13,8 @@ from tarsy.record.messages import Access, ToolDefinition
 class RecordedAgent:
     """An agent execution with the tools that it was offered; `stage` and `index` are its place in the run.
 
-    `result` is its conclusion. A stage of kind Changes has the strategy `changes`.
+    `result` is its conclusion. A stage of kind Changes has the strategy `changes`. `changed` are the tools that servers
+    had changed or removed since the run began, by server.
     """
 
     id: UUID
@@ -24,6 +25,7 @@ class RecordedAgent:
     result: str | None
     tools: Sequence[ToolDefinition] = ()
     instructions: Mapping[str, str] = field(default_factory=dict)
+    changed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

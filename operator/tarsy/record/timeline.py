@@ -19,6 +19,9 @@ APPROVAL_NOTICE = "Approval"
 CUT_BY_LENGTH = "CutByLength"
 """Reasons, in the metadata of notices, that concern the request to a model and not the subject of the investigation."""
 
+NOTICE_TOOLS = 20
+"""Tools that a notice about changed tools lists of each kind of change."""
+
 
 class EventType(StrEnum):
     """Type of a timeline event; `error` and `notice` also occur outside of an agent."""

@@ -1,23 +1,24 @@
-"""Binds a replay to its record: its tools, its times and its report.
+"""Binds a replay to its record: its tools, how its agents begin, and its report.
 
 The record was frozen at the acceptance of the replay, so an attempt that resumes answers from the same cassette; what
 it has answered before is read from its own tool calls.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, cast
 from uuid import UUID
 
 from tarsy.engine.ports import Recorder, Toolboxes
-from tarsy.evals.cassette import Cassette, CassetteError, read_cassette
+from tarsy.evals.cassette import AgentRecord, Cassette, CassetteError, read_cassette
 from tarsy.evals.recorded_changes import recorded_changes
 from tarsy.evals.report import replay_report, too_little_covered
 from tarsy.evals.toolbox import ReplayOptions, ReplayToolboxes
 from tarsy.masking import Maskers
 from tarsy.plan.model import MaskingPlan, ReplayPlan
+from tarsy.record.boundaries import OfferedTools
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.replay import KnownChanges, ReplayReport, Rung
 from tarsy.record.run import ExecutionRecord, ExecutionStart, RunOutcome, StageRecord, StageStart
@@ -47,13 +48,12 @@ class BoundReplay:
     replays: Replays
 
     def recorder(self, recorder: Recorder) -> Recorder:
-        """Returns a recorder whose agents are told the times of the record."""
-        return cast(Recorder, _RecordedTimes(recorder, self.cassette))
+        """Returns a recorder whose agents begin as the recorded ones began."""
+        return cast(Recorder, _RecordedBeginnings(recorder, self.cassette))
 
     async def concluded(self, outcome: RunOutcome) -> RunOutcome:
         """Returns the outcome with the report of the replay; with too little coverage, the finding is Inconclusive."""
-        report = replay_report(self.cassette, await self.replays.asked(self.run))
-        report = report.model_copy(update={"source": self.source})
+        report = await _report(self.cassette, self.run, self.source, self.replays)
         finding = None if outcome.finding is None else weighed(outcome.finding, report)
         return replace(outcome, replay=report, finding=finding)
 
@@ -74,13 +74,7 @@ async def bind_replay(
         ReplayUnreadable: the record cannot be read.
         StoreError: Postgres is unavailable or refused.
     """
-    data = await replays.cassette(claimed.id)
-    if data is None:
-        raise ReplayUnreadable("The record of this replay is no longer in the database; create the replay again.")
-    try:
-        cassette = await asyncio.to_thread(read_cassette, data, plan.source)
-    except CassetteError as error:
-        raise ReplayUnreadable(str(error)) from error
+    cassette = await _cassette(claimed.id, plan, replays)
     asked = await replays.asked(claimed.id)
 
     def mask_of(setting: MaskingPlan) -> Callable[[str], str]:
@@ -94,6 +88,42 @@ async def bind_replay(
     )
     opened = await asyncio.to_thread(ReplayToolboxes, claimed.id, cassette, options)
     return BoundReplay(claimed.id, plan.of, cassette, opened, recorded_changes(cassette), replays)
+
+
+async def reported(outcome: RunOutcome, claimed: ClaimedRun, replays: Replays) -> RunOutcome:
+    """Returns the outcome with the report of the replay also where that was cut short, by its limit or by people.
+
+    Args:
+        outcome: of the run.
+        claimed: the run; one that is no replay has no report.
+        replays: reads the store.
+
+    Raises:
+        StoreError: Postgres is unavailable or refused.
+    """
+    plan = claimed.plan.replay
+    if plan is None or outcome.replay is not None:
+        return outcome
+    try:
+        cassette = await _cassette(claimed.id, plan, replays)
+    except ReplayUnreadable:
+        return outcome
+    return replace(outcome, replay=await _report(cassette, claimed.id, plan.of, replays))
+
+
+async def _cassette(run: UUID, plan: ReplayPlan, replays: Replays) -> Cassette:
+    data = await replays.cassette(run)
+    if data is None:
+        raise ReplayUnreadable("The record of this replay is no longer in the database; create the replay again.")
+    try:
+        return await asyncio.to_thread(read_cassette, data, plan.source)
+    except CassetteError as error:
+        raise ReplayUnreadable(str(error)) from error
+
+
+async def _report(cassette: Cassette, run: UUID, source: UUID | None, replays: Replays) -> ReplayReport:
+    report = replay_report(cassette, await replays.asked(run))
+    return report.model_copy(update={"source": source})
 
 
 def weighed(finding: Finding, report: ReplayReport) -> Finding:
@@ -110,14 +140,17 @@ def weighed(finding: Finding, report: ReplayReport) -> Finding:
     return finding.model_copy(update={"confidence": Confidence.INCONCLUSIVE, "notes": (*notes, why)})
 
 
-class _RecordedTimes:
-    """Tells agents that they begin when the recorded ones began; the record has the true times."""
+class _RecordedBeginnings:
+    """Tells agents that they begin when the recorded ones began, and with the tools that were left; the record has the
+    true times.
+    """
 
     def __init__(self, recorder: Recorder, cassette: Cassette) -> None:
         self._recorder = recorder
         self._now = cassette.header.now
-        self._began = {(agent.stage, agent.agent): agent.began for agent in cassette.header.agents}
+        self._agents = {(agent.stage, agent.agent): agent for agent in cassette.header.agents}
         self._stages: dict[UUID, int] = {}
+        self._executions: dict[UUID, AgentRecord] = {}
 
     def __getattr__(self, name: str) -> Any:
         forwarded: Callable[..., Awaitable[Any]] = getattr(self._recorder, name)
@@ -135,4 +168,19 @@ class _RecordedTimes:
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
         record = await self._recorder.begin_execution(execution)
         place = (self._stages.get(execution.stage, 0), execution.index)
-        return replace(record, started_at=self._began.get(place, self._now))
+        agent = self._agents.get(place)
+        if agent is not None:
+            self._executions[execution.id] = agent
+        return replace(record, started_at=self._now if agent is None else agent.began)
+
+    async def pin_tools(
+        self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
+    ) -> Mapping[str, Mapping[str, str]]:
+        """Returns other digests for the tools that had changed when the recorded agent began, so that it loses them."""
+        pinned = await self._recorder.pin_tools(found, offered)
+        agent = self._executions.get(offered.execution)
+        changed = (agent.changed if agent is not None else None) or {}
+        return {
+            server: {tool: "" if tool in changed.get(server, ()) else digest for tool, digest in tools.items()}
+            for server, tools in pinned.items()
+        }

@@ -41,7 +41,7 @@ from tarsy.runtime.masked_stream import MaskedStream
 from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.observed_recorder import observed
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels, SharedModels
-from tarsy.runtime.replay import BoundReplay, ReplayUnreadable, bind_replay
+from tarsy.runtime.replay import BoundReplay, ReplayUnreadable, bind_replay, reported
 from tarsy.runtime.run_control import RunControl
 from tarsy.runtime.run_metrics import RunMeter
 from tarsy.runtime.service_account_tokens import ActingToolboxes
@@ -136,6 +136,7 @@ class Runner:
             outcome = await self._outcome(claimed, control, deadline, trace, meter)
             if outcome is not None:
                 control.hold(claimed.id, claimed.id)
+                outcome = await reported(outcome, claimed, Replays(self._pool))
                 await self._finish(claimed, outcome)
                 ended = outcome
                 meter.ended(outcome, claimed.plan.limits.investigation_seconds - (deadline - self._clock()))

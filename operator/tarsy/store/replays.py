@@ -1,6 +1,6 @@
 """Reads runs for replays, and what replays have asked."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Access, ToolDefinition
 from tarsy.record.recorded_run import AskedCall, AskedCalls, RecordedAgent, RecordedRun, RecordedToolCall
 from tarsy.record.run import ALERT_DATA, State
+from tarsy.record.timeline import NOTICE_TOOLS
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
@@ -50,11 +51,12 @@ class Replays:
                 if row is None:
                     return None
                 found = {
-                    name: await connection.fetch(*self._sql[name](run=run)) for name in ("agents", "access", "pins")
+                    name: await connection.fetch(*self._sql[name](run=run))
+                    for name in ("agents", "access", "pins", "changed")
                 }
                 calls = await connection.fetch(*self._sql["calls"](run=run, limit=MAX_CALLS))
             return ReplaySource(
-                _recorded(row, found["agents"], calls, found["access"], found["pins"]),
+                _recorded(row, found, calls),
                 read_plan(row["plan"]),
                 State(row["state"]),
                 row["replay"],
@@ -83,12 +85,9 @@ class Replays:
 
 
 def _recorded(
-    row: asyncpg.Record,
-    agents: Sequence[asyncpg.Record],
-    calls: Sequence[asyncpg.Record],
-    access: Sequence[asyncpg.Record],
-    pins: Sequence[asyncpg.Record],
+    row: asyncpg.Record, found: Mapping[str, Sequence[asyncpg.Record]], calls: Sequence[asyncpg.Record]
 ) -> RecordedRun:
+    access, pins = found["access"], {pin["server"]: pin["tools"] for pin in found["pins"]}
     missing = {name: why for name, why in row["evidence_missing"].items() if name != ALERT_DATA}
     return RecordedRun(
         id=row["id"],
@@ -101,16 +100,18 @@ def _recorded(
         alert_data=row["alert_data"],
         runbook=row["runbook"],
         began=row["began"],
-        agents=[_agent(agent) for agent in agents],
+        agents=[_agent(agent, found["changed"], pins) for agent in found["agents"]],
         calls=[_call(one) for one in calls],
         access={(one["server"], one["tool"]): Access(one["access"]) for one in access},
         repeatable=frozenset((one["server"], one["tool"]) for one in access if one["repeatable"]),
-        pins={pin["server"]: pin["tools"] for pin in pins},
+        pins=pins,
         missing=missing,
     )
 
 
-def _agent(row: asyncpg.Record) -> RecordedAgent:
+def _agent(
+    row: asyncpg.Record, notices: Sequence[asyncpg.Record], pins: Mapping[str, Mapping[str, str]]
+) -> RecordedAgent:
     sets = [row["definitions"]] if row["definitions"] is not None else row["sent"]
     tools = {tool["name"]: tool for definitions in sets for tool in definitions}
     return RecordedAgent(
@@ -122,7 +123,22 @@ def _agent(row: asyncpg.Record) -> RecordedAgent:
         result=row["result"],
         tools=[_definition(tool) for tool in tools.values()],
         instructions=row["instructions"] or {},
+        changed=_changed([one["metadata"] for one in notices if one["execution"] == row["id"]], tools, pins),
     )
+
+
+def _changed(
+    notices: Sequence[Mapping[str, Any]], offered: Collection[str], pins: Mapping[str, Mapping[str, str]]
+) -> dict[str, Sequence[str]]:
+    """Returns the tools that were not those of the beginning; of many, a notice lists the first."""
+    found: dict[str, Sequence[str]] = {}
+    for notice in notices:
+        server, lists = notice["server"], [notice.get(what, ()) for what in ("changed", "removed")]
+        names = {tool for tools in lists for tool in tools}
+        if max(map(len, lists)) >= NOTICE_TOOLS:
+            names |= {tool for tool in pins.get(server, ()) if f"{server}.{tool}" not in offered}
+        found[server] = sorted(names)
+    return found
 
 
 def _definition(tool: dict[str, Any]) -> ToolDefinition:

@@ -138,6 +138,10 @@ class Scene:
         """Sets the desired state of the alert's Investigation, and waits until its worker knows."""
         await self._want(await self._investigation(alert), desired)
 
+    async def want_replay(self, name: str, desired: str) -> None:
+        """Sets the desired state of a replay, and waits until its worker knows."""
+        await self._want(await self.kube.get("Investigation", self._namespace, name), desired)
+
     async def want_answer(self, question: str, desired: str) -> None:
         """Sets the desired state of a question, and waits until its worker knows."""
         await self._want(await self.kube.get("ChatMessage", self._namespace, question), desired)
@@ -184,10 +188,21 @@ class Scene:
         objects = [await self._investigation(alert), await self.kube.get("Alert", self._namespace, alert)]
         return await read_run(self.pool, objects, self._brain.requests)
 
-    async def replay(self, alert: str, name: str, **replay: Any) -> Run:
-        """Replays the alert's Investigation, and returns the replay once it has ended and its object shows it."""
+    async def replay(
+        self, alert: str, name: str, *, meanwhile: Callable[[str], Awaitable[None]] | None = None, **replay: Any
+    ) -> Run:
+        """Replays the alert's Investigation, and returns the replay once it has ended and its object shows it.
+
+        Args:
+            alert: whose Investigation is the source.
+            name: of the replay.
+            meanwhile: is called with the name once the replay was created.
+            replay: the fields of `spec.replay` beside `of`.
+        """
         source = (await self._investigation(alert))["metadata"]["name"]
         await self._apply_one("Investigation", name, {"replay": {"of": {"name": source}, **replay}})
+        if meanwhile is not None:
+            await meanwhile(name)
         await self._ended("Investigation", name)
         await self._published(await self.kube.get("Investigation", self._namespace, name))
         objects = [await self.kube.get("Investigation", self._namespace, name)]

@@ -1,6 +1,10 @@
 """Two runs reach their budget, one of tool calls and one of tokens: both conclude out of what they know."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 
 CONFIGURATION = """
@@ -47,10 +51,16 @@ ANSWERS = {
 }
 
 
-async def test_run_that_reaches_its_budget_concludes(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     async with scene.product(CONFIGURATION, ANSWERS):
         await scene.alert("calls", "Checkout answers 502.", chainRef={"name": "few-calls"})
         await scene.alert("tokens", "Checkout answers 502.", chainRef={"name": "few-tokens"})
-        few_calls, few_tokens = await scene.run("calls"), await scene.run("tokens")
-    scene.check("budget-tool-calls", few_calls)
-    scene.check("budget-tokens", few_tokens)
+        yield {
+            "budget-tool-calls": Played("calls", await scene.run("calls")),
+            "budget-tokens": Played("tokens", await scene.run("tokens")),
+        }
+
+
+async def test_run_that_reaches_its_budget_concludes(scene: Scene) -> None:
+    await check_goldens(played, scene)

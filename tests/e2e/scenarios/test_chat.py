@@ -1,6 +1,10 @@
 """Questions about investigations: two that are answered with tools, one that is cancelled, one that takes too long."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import Gate, calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 
 CONFIGURATION = """
@@ -49,7 +53,8 @@ spec:
 """
 
 
-async def test_questions_are_answered_cancelled_and_given_up_on_record(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     thinks, never = Gate(), Gate()
     pods = calls("kubernetes.list_pods", namespace="shop")
     crashes = finding(
@@ -83,7 +88,13 @@ async def test_questions_are_answered_cancelled_and_given_up_on_record(scene: Sc
         second = await scene.answer("second", runs["answers"], first)
         cancelled = await scene.answer("cancelled", runs["waits"])
         too_long = await scene.answer("too-long", runs["hurries"])
-    scene.check("chat-first", first)
-    scene.check("chat-second", second)
-    scene.check("chat-cancelled", cancelled)
-    scene.check("chat-timeout", too_long)
+        yield {
+            "chat-first": Played("answers", first),
+            "chat-second": Played("answers", second),
+            "chat-cancelled": Played("waits", cancelled),
+            "chat-timeout": Played("hurries", too_long),
+        }
+
+
+async def test_questions_are_answered_cancelled_and_given_up_on_record(scene: Scene) -> None:
+    await check_goldens(played, scene)

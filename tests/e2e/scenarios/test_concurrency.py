@@ -1,9 +1,12 @@
 """Four alerts where two runs may be in progress: never more than two are, and none hears of another."""
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 from e2e.scenarios.brain import Turnstile, calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.record import Run
 from e2e.scenarios.scene import WAIT_SECONDS, Scene
 
@@ -24,7 +27,8 @@ spec:
 ALERTS = ("north", "east", "south", "west")
 
 
-async def test_no_more_runs_than_allowed_and_none_hears_of_another(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     door = Turnstile()
     answers = {
         "collector": [
@@ -32,6 +36,10 @@ async def test_no_more_runs_than_allowed_and_none_hears_of_another(scene: Scene)
             says("The pod checkout-5d4f crashes." + finding("checkout-5d4f crashes.", "Low")),
         ]
     }
+
+    async def admitted(_: str) -> None:
+        door.admit()
+
     async with scene.product(CONFIGURATION, answers, at_once=2):
         for alert in ALERTS:
             await scene.alert(alert, f"Checkout answers 502 in region {alert}.")
@@ -44,9 +52,12 @@ async def test_no_more_runs_than_allowed_and_none_hears_of_another(scene: Scene)
                 if waiting:
                     await door.arrived.acquire()
             door.admit()
-        runs = {alert: await scene.run(alert) for alert in ALERTS}
+        yield {f"concurrency-{alert}": Played(alert, await scene.run(alert), admitted) for alert in ALERTS}
+
+
+async def test_no_more_runs_than_allowed_and_none_hears_of_another(scene: Scene) -> None:
+    runs = {one.alert: one.run for one in (await check_goldens(played, scene)).values()}
     for alert, run in runs.items():
-        scene.check(f"concurrency-{alert}", run)
         said = "".join(message.content for call in run.executions[0].model_calls for message in call.sent)
         assert [other for other in ALERTS if f"region {other}" in said] == [alert]
     assert _most_at_once(list(runs.values())) == 2

@@ -1,6 +1,10 @@
 """Native thinking: signatures go back with the message they came with; what native tools did is on record."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, GroundingSource
 
@@ -62,10 +66,14 @@ ANSWERS = {
 }
 
 
-async def test_signatures_are_replayed_and_native_tools_told(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     async with scene.product(CONFIGURATION, ANSWERS):
         await scene.alert("checkout-down", "Checkout answers 502 in namespace shop.")
-        run = await scene.run("checkout-down")
-    scene.check("native-thinking", run)
+        yield {"native-thinking": Played("checkout-down", await scene.run("checkout-down"))}
+
+
+async def test_signatures_are_replayed_and_native_tools_told(scene: Scene) -> None:
+    run = (await check_goldens(played, scene))["native-thinking"].run
     last = run.execution("1-collector").model_calls[-1].request
     assert [m.provider_state for m in last.messages if m.role == "assistant"] == [FIRST, SECOND]

@@ -1,6 +1,10 @@
 """Four stages: one agent, two side by side, two replicas, one that uses up its iterations; both kinds of synthesis."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 
 CONFIGURATION = """
@@ -101,11 +105,15 @@ ANSWERS = {
 }
 
 
-async def test_pipeline_runs_every_kind_of_stage_and_leaves_all_of_it_on_record(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     async with scene.product(CONFIGURATION, ANSWERS):
         await scene.alert("checkout-down", ALERT, runbook={"inline": RUNBOOK})
-        run = await scene.run("checkout-down")
-    scene.check("pipeline", run)
+        yield {"pipeline": Played("checkout-down", await scene.run("checkout-down"))}
+
+
+async def test_pipeline_runs_every_kind_of_stage_and_leaves_all_of_it_on_record(scene: Scene) -> None:
+    run = (await check_goldens(played, scene))["pipeline"].run
     kinds = [f"{stage['kind']}/{stage['expected_agents']}" for stage in run.stages]
     assert kinds == [
         "investigation/1",

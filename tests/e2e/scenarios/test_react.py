@@ -1,6 +1,10 @@
 """ReAct: proper roles, no bound tools; a tool that does not exist, a malformed answer, a final one."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 
 CONFIGURATION = """
@@ -37,10 +41,14 @@ COLLECTOR = [
 ]
 
 
-async def test_react_agent_hears_of_its_mistakes_and_concludes(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     async with scene.product(CONFIGURATION, {"collector": COLLECTOR}):
         await scene.alert("checkout-down", "Checkout answers 502 in namespace shop.")
-        run = await scene.run("checkout-down")
-    scene.check("react", run)
+        yield {"react": Played("checkout-down", await scene.run("checkout-down"))}
+
+
+async def test_react_agent_hears_of_its_mistakes_and_concludes(scene: Scene) -> None:
+    run = (await check_goldens(played, scene))["react"].run
     roles = {message.role.value for call in run.execution("0-collector").model_calls for message in call.sent}
     assert roles == {"system", "user", "assistant"}

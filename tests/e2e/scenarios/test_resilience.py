@@ -1,6 +1,11 @@
 """An agent that fails: under the policy Any its stage goes on without it, under All the chain ends there."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+
 from e2e.scenarios.brain import calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 
@@ -48,16 +53,18 @@ ANSWERS = {
 }
 
 
-async def test_stage_goes_on_without_a_failed_agent_and_a_run_without_its_summary(scene: Scene) -> None:
-    async with scene.product(CONFIGURATION.replace("POLICY", "Any"), ANSWERS):
+@asynccontextmanager
+async def played(scene: Scene, policy: str) -> AsyncIterator[Mapping[str, Played]]:
+    async with scene.product(CONFIGURATION.replace("POLICY", policy), ANSWERS):
         await scene.alert("checkout-down", "Checkout answers 502 in namespace shop.")
-        run = await scene.run("checkout-down")
-    scene.check("resilience", run)
+        golden = "resilience" if policy == "Any" else "propagation"
+        yield {golden: Played("checkout-down", await scene.run("checkout-down"))}
+
+
+async def test_stage_goes_on_without_a_failed_agent_and_a_run_without_its_summary(scene: Scene) -> None:
+    await check_goldens(partial(played, policy="Any"), scene)
 
 
 async def test_stage_that_needs_all_its_agents_ends_the_chain_when_one_fails(scene: Scene) -> None:
-    async with scene.product(CONFIGURATION.replace("POLICY", "All"), ANSWERS):
-        await scene.alert("checkout-down", "Checkout answers 502 in namespace shop.")
-        run = await scene.run("checkout-down")
-    scene.check("propagation", run)
+    run = (await check_goldens(partial(played, policy="All"), scene))["propagation"].run
     assert [stage["name"] for stage in run.stages] == ["triage", "collect"]  # neither synthesis nor conclusion

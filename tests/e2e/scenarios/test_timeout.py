@@ -4,7 +4,11 @@ The limits are a multiple of what the steps before them take on a loaded machine
 call is another golden.
 """
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import Gate, calls, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 
 CONFIGURATION = """
@@ -32,7 +36,8 @@ spec:
 """
 
 
-async def test_runs_that_take_too_long_end_at_every_level(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     never = Gate()
     pods = calls("kubernetes.list_pods", namespace="shop")
     answers = {
@@ -43,6 +48,11 @@ async def test_runs_that_take_too_long_end_at_every_level(scene: Scene) -> None:
     async with scene.product(CONFIGURATION, answers):
         await scene.alert("too-long", "Checkout answers 502.", chainRef={"name": "whole-run"})
         await scene.alert("no-word", "Checkout answers 502.", chainRef={"name": "silent-model"})
-        too_long, no_word = await scene.run("too-long"), await scene.run("no-word")
-    scene.check("timeout-run", too_long)
-    scene.check("timeout-model", no_word)
+        yield {
+            "timeout-run": Played("too-long", await scene.run("too-long")),
+            "timeout-model": Played("no-word", await scene.run("no-word")),
+        }
+
+
+async def test_runs_that_take_too_long_end_at_every_level(scene: Scene) -> None:
+    await check_goldens(played, scene)

@@ -1,6 +1,10 @@
 """Tools that change something, for an agent that may and for one that may not; a server that changes its tools."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
 from e2e.scenarios.brain import calls, finding, says
+from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 
 CONFIGURATION = """
@@ -50,7 +54,12 @@ ANSWERS = {
 }
 
 
-async def test_agent_that_may_only_read_is_refused_and_tools_that_changed_are_kept_back(scene: Scene) -> None:
+@asynccontextmanager
+async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
     async with scene.product(CONFIGURATION, ANSWERS):
         await scene.alert("down", "checkout answers 502 since 10:03")
-        scene.check("tool-policy", await scene.run("down"))
+        yield {"tool-policy": Played("down", await scene.run("down"))}
+
+
+async def test_agent_that_may_only_read_is_refused_and_tools_that_changed_are_kept_back(scene: Scene) -> None:
+    await check_goldens(played, scene)

@@ -4,14 +4,18 @@ from dataclasses import replace
 from uuid import UUID
 
 import asyncpg
+import pytest
 
 from integration.store.build import begun_run, new_run, tool_call, tool_result, worker
+from tarsy.engine.findings.conclusion import read_finding
 from tarsy.evals.cassette import read_cassette, write_cassette
+from tarsy.evals.recording import cassette_of
 from tarsy.plan.model import ReplayPlan
 from tarsy.record.boundaries import OfferedTools
 from tarsy.record.messages import ToolDefinition
 from tarsy.record.replay import ReplayedFrom, ReplayReport, Rung
 from tarsy.record.run import RunOutcome, State
+from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.store.claims import Claims
 from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
@@ -106,6 +110,20 @@ async def test_a_replay_is_deleted_with_the_run_that_it_replays_and_one_of_a_cas
     assert await retention.purge(86_400) == {}
 
 
+async def test_a_replay_that_was_cut_short_is_deleted_with_the_run_that_it_replays(pool: asyncpg.Pool) -> None:
+    """One that no worker ended has no report; its plan tells what it replays."""
+    source = await finished(pool, new_run())
+    plan = new_run().plan.replaying(ReplayPlan(source="Investigation alert-1", of=source))
+    replay = replace(a_replay("team-a"), plan=plan)
+    await finished(pool, replay, RunOutcome(State.TIMED_OUT))
+    of_case = await finished(pool, a_replay("team-a"), RunOutcome(State.TIMED_OUT))
+    assert await Retention(pool).purge(86_400) == {}
+    await pool.execute("UPDATE investigation SET finished_at = now() - interval '3 days' WHERE id = $1", source)
+    assert [found.investigations for found in await Retention(pool).survey(86_400)] == [2]
+    assert await Retention(pool).purge(86_400) == {"team-a": 2}
+    assert await left(pool) == {of_case}
+
+
 async def test_a_replay_that_goes_on_keeps_its_copy_and_an_ended_one_does_not(pool: asyncpg.Pool) -> None:
     source = await finished(pool, new_run())
     ended = await finished(pool, a_replay("team-a"), replayed(None))
@@ -140,6 +158,27 @@ async def test_the_record_of_a_run_has_what_a_replay_needs(pool: asyncpg.Pool) -
     assert tuple(recorded.tools) == tools and recorded.instructions == {"kubernetes": "Hi"}
     assert found.run.pins == {"kubernetes": {"get": "d", "scale": "e"}} and made.result == tool_result(agent.id).result
     assert [(one.rung, one.line) for one in asked.calls] == [("exact", 7)]
+
+
+@pytest.mark.parametrize(("listed", "kept_back"), [(1, {"t00"}), (20, {f"t{n:02}" for n in range(25)})])
+async def test_the_record_tells_which_tools_an_agent_had_lost(
+    pool: asyncpg.Pool, listed: int, kept_back: set[str]
+) -> None:
+    """A notice lists the first 20: of more, those that the agent was not offered are meant."""
+    run, _, write, agent = await begun_run(pool)
+    names = [f"t{number:02}" for number in range(25)]
+    pins = {"kubernetes": dict.fromkeys(names, "d")}
+    offered = tuple(ToolDefinition(f"kubernetes.{name}", "", {}) for name in names if name not in kept_back)
+    await write.pin_tools(pins, OfferedTools(agent.id, offered))
+    metadata = {"server": "kubernetes", "reason": "ToolsChanged", "changed": names[:listed]}
+    notice = Event(
+        agent.id, EventType.NOTICE, EventStatus.COMPLETED, "They changed.", metadata=metadata, execution=agent.id
+    )
+    await write.write_events([notice])
+    found = await Replays(pool).source(run)
+    assert found is not None and set(found.run.agents[0].changed["kubernetes"]) == kept_back
+    (recorded,) = cassette_of(found.run, lambda text: read_finding(text)[0]).header.agents
+    assert recorded.changed is not None and set(recorded.changed["kubernetes"]) == kept_back
 
 
 async def test_a_replay_answers_from_its_frozen_record(pool: asyncpg.Pool) -> None:

@@ -14,9 +14,8 @@ from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
 from tarsy.record.boundaries import OfferedTools
 from tarsy.record.ids import event_id
-from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.timeline import NOTICE_TOOLS, Event, EventStatus, EventType
 
-_LISTED = 20
 REASON = "ToolsChanged"
 UNACCEPTED = "ToolsNotAccepted"
 
@@ -62,7 +61,7 @@ async def _tell_unaccepted(
             status=EventStatus.COMPLETED,
             content=f"Tools of server {server} are withheld, because their definitions are new or have changed and "
             f"nobody has accepted them: {_some(tools)}. Read them with `kubectl tarsy tools {server}`.",
-            metadata={"server": server, "reason": UNACCEPTED, "withheld": list(tools[:_LISTED])},
+            metadata={"server": server, "reason": UNACCEPTED, "withheld": list(tools[:NOTICE_TOOLS])},
             stage=conversation.stage,
             execution=conversation.execution,
         )
@@ -90,7 +89,7 @@ def _event(conversation: Conversation, server: str, pinned: Mapping[str, str], f
         metadata={
             "server": server,
             "reason": REASON,
-            **{what: tools[:_LISTED] for what, tools in changes.items()},
+            **{what: tools[:NOTICE_TOOLS] for what, tools in changes.items()},
         },
         stage=conversation.stage,
         execution=conversation.execution,
@@ -98,5 +97,5 @@ def _event(conversation: Conversation, server: str, pinned: Mapping[str, str], f
 
 
 def _some(tools: Sequence[str]) -> str:
-    more = f" and {len(tools) - _LISTED} more" if len(tools) > _LISTED else ""
-    return ", ".join(tools[:_LISTED]) + more
+    more = f" and {len(tools) - NOTICE_TOOLS} more" if len(tools) > NOTICE_TOOLS else ""
+    return ", ".join(tools[:NOTICE_TOOLS]) + more

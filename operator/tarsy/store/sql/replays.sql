@@ -18,6 +18,12 @@ SELECT e.id, s.index AS stage, e.index, e.strategy, e.started_at AS began, e.res
 FROM stage s JOIN execution e ON e.stage = s.id LEFT JOIN tool_set offered ON offered.hash = e.offered
 WHERE s.investigation = :run ORDER BY s.index, e.index
 
+-- Tools of servers that were not what they were when the run began, as an agent found them.
+-- name: changed
+SELECT execution, metadata FROM timeline_event
+WHERE investigation = :run AND type = 'notice' AND metadata->>'reason' = 'ToolsChanged' AND execution IS NOT NULL
+ORDER BY seq
+
 -- Calls that were made and have a result; of several tries, the one with it.
 -- name: calls
 SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.result, c.state = 'failed' AS is_error,

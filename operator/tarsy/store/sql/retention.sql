@@ -9,9 +9,15 @@ i.state NOT IN ('pending', 'running') AND (i.settled OR i.finished_at < now() - 
 -- name: _old
 i.finished_at < now() - make_interval(secs => :seconds) AND {_ended} AND i.replay = coalesce(:replays, i.replay)
 
--- A replay of a recorded run; one of a file or of a case of a suite has no source.
+-- The recorded run of a replay; one of a file or of a case of a suite has none. A replay that ended without a worker has
+-- no report, and its plan tells.
+-- name: _source
+coalesce(i.replay_report->>'source', CASE WHEN i.replay_report IS NULL THEN (
+    SELECT n.plan::json->'replay'->>'of' FROM investigation_input n WHERE n.investigation = i.id
+) END)::uuid
+
 -- name: _copy
-i.replay AND i.replay_report->>'source' IS NOT NULL AND {_ended}
+i.replay AND {_source} IS NOT NULL AND {_ended}
 
 -- name: survey
 WITH old AS MATERIALIZED (
@@ -19,7 +25,7 @@ WITH old AS MATERIALIZED (
 ), copy AS (
     SELECT i.id, i.namespace, i.finished_at FROM investigation i WHERE {_copy} AND NOT EXISTS (
         SELECT FROM investigation s
-        WHERE s.id = (i.replay_report->>'source')::uuid AND s.id NOT IN (SELECT old.id FROM old)
+        WHERE s.id = {_source} AND s.id NOT IN (SELECT old.id FROM old)
     )
 )
 SELECT namespace, count(*) AS investigations, min(finished_at) AS oldest, max(finished_at) AS newest
@@ -46,7 +52,7 @@ SELECT id, namespace FROM (
 -- Replays whose source has been deleted: their record has its results.
 -- name: choose_copies
 SELECT i.id, i.namespace FROM investigation i
-WHERE {_copy} AND NOT EXISTS (SELECT FROM investigation s WHERE s.id = (i.replay_report->>'source')::uuid)
+WHERE {_copy} AND NOT EXISTS (SELECT FROM investigation s WHERE s.id = {_source})
 ORDER BY i.finished_at, i.id LIMIT :runs
 
 -- name: tool_sets
