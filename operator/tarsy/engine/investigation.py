@@ -84,8 +84,17 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
         if result.state is not State.COMPLETED:
             return await _failed(result, conclusions, evidence, world)
         conclusions.append(StageConclusion(stage.name, result.text))
+    return await _concluded(investigation, conclusions, evidence, world)
 
-    analysis = _last(conclusions)
+
+async def _concluded(
+    investigation: InvestigationRun,
+    conclusions: list[StageConclusion],
+    evidence: list[StageConclusion],
+    world: RunContext,
+) -> RunOutcome:
+    """Ends a run whose stages are done, or are not to be done any more, with its finding and the summary."""
+    plan, analysis = investigation.plan, _last(conclusions)
     if not analysis:
         return RunOutcome(
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")

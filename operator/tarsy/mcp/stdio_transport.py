@@ -89,18 +89,7 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
     Raises:
         OSError: The command could not be started.
     """
-    with anyio.CancelScope(shield=True):  # a cancellation during the spawn would lose the process
-        process = await create_subprocess_exec(
-            command.path,
-            *command.args,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=command.environment,
-            cwd=command.directory,
-            start_new_session=True,
-            limit=_CHUNK,
-        )
+    process = await _start(command)
     silent = anyio.Event()
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
@@ -152,6 +141,22 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
     finally:
         for stream in (to_session, reading, writing, from_session):
             stream.close()
+
+
+async def _start(command: Command) -> Process:
+    with anyio.CancelScope(shield=True):  # a cancellation during the spawn would lose the process
+        process = await create_subprocess_exec(
+            command.path,
+            *command.args,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=command.environment,
+            cwd=command.directory,
+            start_new_session=True,
+            limit=_CHUNK,
+        )
+    return process
 
 
 async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int, tail: Tail) -> None:

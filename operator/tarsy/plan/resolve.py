@@ -115,20 +115,7 @@ def explain_plan(
     """
     at = source or FieldPath("Alert", namespace, "")
     look = look or Lookup(catalog)
-    defaults = defaults_for(namespace, catalog, library_namespace)
-    shared = catalog.get(InvestigationDefaults, chain.metadata.namespace, DEFAULTS_NAME)
-    scope = Scope(
-        path=search_path(namespace, library_namespace),
-        chain=chain.spec,
-        at_chain=FieldPath.of(chain),
-        defaults=InvestigationDefaultsSpec() if defaults is None else defaults.spec,
-        at_defaults=FieldPath(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
-        if defaults is None
-        else FieldPath.of(defaults),
-        shared=InvestigationDefaultsSpec() if shared is None else shared.spec,
-    )
-    if defaults is not None:
-        look.use(defaults)
+    scope = _scope(namespace, chain, look, library_namespace)
     look.admitted(chain, namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
     wish = _wish(alert, at, chain, look)
     brought = _brought(alert, at, scope, look)
@@ -174,10 +161,26 @@ def explain_plan(
         brought=tuple(server.ref for server in brought[0]) if brought else (),
         not_used=tuple(look.left_out),
     )
-    origins = gathered.origins
-    origins |= {f"limits.{name}": field for name, field in origins_of_limits.items()}
-    origins |= {f"budget.{name}": field for name, field in origins_of_budget.items()}
-    return Explained(plan, origins)
+    gathered.note("limits", origins_of_limits)
+    gathered.note("budget", origins_of_budget)
+    return Explained(plan, gathered.origins)
+
+
+def _scope(namespace: str, chain: Chain, look: Lookup, library_namespace: str | None) -> Scope:
+    """Returns where the settings of a run come from; the plan depends on the defaults that it reads."""
+    defaults = defaults_for(namespace, look.catalog, library_namespace)
+    shared = look.catalog.get(InvestigationDefaults, chain.metadata.namespace, DEFAULTS_NAME)
+    if defaults is not None:
+        look.use(defaults)
+    at_defaults = FieldPath(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
+    return Scope(
+        path=search_path(namespace, library_namespace),
+        chain=chain.spec,
+        at_chain=FieldPath.of(chain),
+        defaults=InvestigationDefaultsSpec() if defaults is None else defaults.spec,
+        at_defaults=at_defaults if defaults is None else FieldPath.of(defaults),
+        shared=InvestigationDefaultsSpec() if shared is None else shared.spec,
+    )
 
 
 def _terms(scope: Scope, catalog: Catalog, brought: Servers | None) -> Terms:
@@ -207,8 +210,12 @@ class _Gathered:
             self.complete = False
             return None
         self.agents.append(made.plan)
-        self.origins |= {f"{path}.{name}": at for name, at in made.origins.items()}
+        self.note(path, made.origins)
         return made.plan
+
+    def note(self, path: str, origins: Mapping[str, FieldPath]) -> None:
+        """Notes where the settings at `path` of the plan come from."""
+        self.origins |= {f"{path}.{name}": at for name, at in origins.items()}
 
 
 def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:
