@@ -164,16 +164,20 @@ async def test_webhook_changes_and_refuses(kubectl: Kubectl, namespace: str, tmp
 async def test_aggregated_api_is_served_with_the_callers_name(
     kubectl: Kubectl, api: EmbeddedApi, namespace: str, tmp_path: Path
 ) -> None:
-    callers = []
+    callers, accepted = [], {}
     group = f"g{namespace}.example.com"
 
     async def handler(request: web.BaseRequest) -> web.Response:
-        callers.append((request.headers["X-Remote-User"], request.headers.getall("X-Remote-Group", [])))
+        caller = request.headers["X-Remote-User"]
+        callers.append((caller, request.headers.getall("X-Remote-Group", [])))
+        accepted[caller] = request.headers.get("Accept-Encoding")
         entry = {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["list"]}
         body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/v1", "resources": [entry]}
         if request.path.endswith("/things"):
             body = {"kind": "ThingList", "apiVersion": f"{group}/v1", "metadata": {}, "items": []}
-        return web.json_response(body)
+        response = web.json_response(body)
+        response.enable_compression()  # if the caller accepts it, as API servers do with long lists
+        return response
 
     front_proxy_ca = api.ca_file.parent / "front-proxy-ca.crt"
     async with https(tmp_path, handler, front_proxy_ca) as (port, bundle):
@@ -193,6 +197,7 @@ async def test_aggregated_api_is_served_with_the_callers_name(
         listed = await asyncio.to_thread(kubectl, "get", f"things.{group}", "-n", namespace)
         assert "No resources found" in listed.stderr, listed.stderr
         assert ("kubernetes-admin", ["system:masters", "system:authenticated"]) in callers
+        assert accepted == {"kubernetes-admin": "gzip", "system:kube-aggregator": None}
     await asyncio.to_thread(kubectl, "delete", "apiservice", f"v1.{group}")
 
 

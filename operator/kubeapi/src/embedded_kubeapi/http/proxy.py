@@ -27,7 +27,7 @@ _SERVICES: Key = ("", "services")
 _CONNECT_SECONDS = 5.0
 _CHECK_SECONDS = 5.0
 _HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "host", "content-length",
-                  "authorization", "content-encoding"))  # fmt: skip
+                  "authorization"))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,11 @@ class Proxy:
         self, service: Obj, method: str, path: str, headers: list[tuple[str, str]], body: bytes
     ) -> aiohttp.ClientResponse:
         if self._session is None:
-            self._session = aiohttp.ClientSession(auto_decompress=False)
+            # Compressed bodies pass as they are: a server compresses a long one only if the caller accepts it. The
+            # number of connections has no limit: each watch has one as long as it lasts.
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), auto_decompress=False, skip_auto_headers=["Accept-Encoding"]
+            )
         spec = service["spec"]
         target = spec["service"]
         name = f"{target['name']}.{target['namespace']}.svc"
