@@ -3,12 +3,12 @@
 .PHONY: bench-injection help setup kube-apiserver kube-extensions test-newer demo demo-alertmanager monitoring-servers dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
-PLUGINS := --disable-plugin-autoload $(addprefix -p ,xdist asyncio randomly timeout hypothesispytest)
+PLUGINS := --disable-plugin-autoload $(addprefix -p ,asyncio randomly timeout hypothesispytest)
 PYTEST := $(BIN)/python -m pytest $(PLUGINS)
 # Tests start the product dozens of times: that is to read bytecode, not to compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
-# A file stays in one process, the longest come first (tests/conftest.py).
-IN_PARALLEL := --no-loadscope-reorder
+# A file stays in one worker (tests/workers.py), the longest come first (tests/conftest.py).
+IN_PARALLEL := --workers
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
@@ -73,7 +73,7 @@ test-browser: .venv/ready operator/page/node_modules/.tested page fixtures ## Te
 	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
-	TARSY_BROWSER=1 $(PYTEST) -n 0 tests/browser
+	TARSY_BROWSER=1 $(PYTEST) tests/browser
 
 lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	$(BIN)/ruff check .
@@ -88,14 +88,14 @@ test: .venv/ready ## Run lint, and all but the heavy tests on the embedded Kuber
 	@$(MAKE) --no-print-directory -j 2 lint test-quick
 
 test-quick: .venv/ready
-	$(PYTEST) $(IN_PARALLEL) -n 3 --quick
+	$(PYTEST) $(IN_PARALLEL) 3 --quick
 
 test-real: kube-apiserver ## Run the tests that need a Kubernetes API on a real one
-	$(PYTEST) $(IN_PARALLEL) -n 2 --api real
+	$(PYTEST) $(IN_PARALLEL) 2 --api real
 
 # Where the server cannot be built (no network, packages that have moved), the tests are skipped and the reason is printed.
 test-newer: .venv/ready ## Run the tests of CRDs, CEL and policies on the API extensions server of Kubernetes 1.36
-	@if $(BIN)/python -m tarsy_dev.apiserver.extensions_build; then $(PYTEST) $(IN_PARALLEL) -n 2 --api newer; \
+	@if $(BIN)/python -m tarsy_dev.apiserver.extensions_build; then $(PYTEST) $(IN_PARALLEL) 2 --api newer; \
 	else echo 'make test-newer: skipped, see the reason above.'; fi
 
 # Tests on Kubernetes 1.36's server come first where `make kube-extensions` has built it; nobody waits for that here.
@@ -105,15 +105,15 @@ test-all: kube-apiserver ## Run lint, and all tests on both Kubernetes APIs, as 
 test-both: .venv/ready
 	@if $(BIN)/python -m tarsy_dev.apiserver.extensions_build --find; then $(MAKE) --no-print-directory test-newer; \
 	else echo 'make test-all: tests on Kubernetes 1.36 are skipped, see the reason above.'; fi
-	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) -n 3' hack/test-all.sh --api both
+	PYTEST='$(PYTEST)' IN_PARALLEL='$(IN_PARALLEL) 3' hack/test-all.sh --api both
 
 test-unit: .venv/ready ## Run the tests without I/O
-	$(PYTEST) -n 2 tests/unit
+	$(PYTEST) $(IN_PARALLEL) 2 tests/unit
 
 # The proofs are small, as in `make test-all`; CHAOS=full takes minutes each. API=real: on a real Kubernetes API.
 CHAOS := small
 API := embedded
-CHAOS_TEST := TARSY_CHAOS=$(CHAOS) $(PYTEST) -s -n 0 --api $(API)
+CHAOS_TEST := TARSY_CHAOS=$(CHAOS) $(PYTEST) -s --api $(API)
 
 chaos: chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm ## Run all crash tests: nothing may be lost
 
@@ -223,7 +223,7 @@ kind: .venv/ready ## Create a kind cluster and install TARSy there (needs Docker
 # As root on Debian 12; what it needs stands at the top of the script. `hack/cluster.sh down` ends it.
 cluster: kube-apiserver page ## Start a one-node cluster with the overlay ha and test it
 	hack/cluster.sh up
-	TARSY_CLUSTER=$${TARSY_CLUSTER_STATE:-/var/lib/tarsy-cluster}/pki/admin.kubeconfig $(PYTEST) -n 0 tests/cluster
+	TARSY_CLUSTER=$${TARSY_CLUSTER_STATE:-/var/lib/tarsy-cluster}/pki/admin.kubeconfig $(PYTEST) tests/cluster
 
 clean: ## Remove what these targets made in the checkout
 	find operator controllers tests -name __pycache__ -prune -exec rm -rf {} +

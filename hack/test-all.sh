@@ -18,5 +18,5 @@ mapfile -t failed <"$list"
 printf '\n%s\n' "== ${#failed[@]} failed beside others; run again alone. Each is to be mended, whatever it does now:"
 printf '   %s\n' "${failed[@]}"
 status=0
-"${pytest[@]}" -n 0 "$@" "${failed[@]}" || status=$?
+"${pytest[@]}" "$@" "${failed[@]}" || status=$?
 exit "$status"

@@ -18,14 +18,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
 
 import cost
-import distribution
 import goldens
 import left_out
 import second_chance
 import shown_once
+import workers
 from e2e.kubernetes_mcp import NotToBeHad, program
 from tarsy_dev.apiserver.binaries import find_binaries, program_version, require_binaries
 from tarsy_dev.apiserver.errors import LocalKubernetesError
@@ -78,6 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     goldens.add_option(parser)
     second_chance.add_option(parser)
     cost.add_option(parser)
+    workers.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,8 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"sweep(reason): has many cases that are alike; --quick runs one in {SAMPLE}")
     second_chance.configure(config)
     cost.configure(config)
-    left_out.configure(config)
-    distribution.configure(config)
+    workers.configure(config)
     kinds = KINDS[config.getoption("--api")]
     try:
         if "real" in kinds:
@@ -147,14 +146,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Tests and modules stay to the end: no garbage collection looks at them again."""
+    """Tests and modules stay to the end: no garbage collection looks at them again, nor copies them in a worker."""
+    gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> distribution.ByFileAndApi:
-    """Tests of a file stay together."""
-    return distribution.ByFileAndApi(config, log)
 
 
 def _kind(item: pytest.Item) -> str:
@@ -190,7 +184,7 @@ def _order(item: pytest.Item) -> tuple[int, bool, bool, int]:
     return (
         0 if folder in MACHINES else 1 if folder == "integration" else 2,
         _kind(item) != "real",
-        not item.nodeid.startswith(distribution.SHARED),
+        not item.nodeid.startswith(workers.SHARED),
         SLOWEST.index(name) if name in SLOWEST else len(SLOWEST),
     )
 

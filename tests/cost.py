@@ -9,15 +9,15 @@ import os
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 _OPTION = "--cost"
+_NAME = "cost"
 _COLLECTION = "(collection)"
 _DISTRIBUTION = "(distribution to workers)"
+_BEGINNING = "(beginning of a worker)"
 _END = "(end of the session)"
-_OUTPUT = "cpu_seconds"
 
 
 def add_option(parser: pytest.Parser) -> None:
@@ -29,20 +29,52 @@ def configure(config: pytest.Config) -> None:
     """Registers the measurement where the option is given."""
     path: Path | None = config.getoption(_OPTION)
     if path is not None:
-        distributes = bool(config.getoption("numprocesses", 0)) and not hasattr(config, "workerinput")
-        config.pluginmanager.register(Costs(path, distributes))
+        config.pluginmanager.register(Costs(path), _NAME)
+
+
+def collected(config: pytest.Config) -> None:
+    """Ends the account of collection, in a process that has workers from here on."""
+    if costs := _of(config):
+        costs.distribute()
+
+
+def begin(config: pytest.Config) -> None:
+    """Begins the account of a worker that was forked."""
+    if costs := _of(config):
+        costs.begin()
+
+
+def spent(config: pytest.Config) -> dict[str, float]:
+    """Returns what a worker measured, at its end."""
+    return costs.end() if (costs := _of(config)) else {}
+
+
+def add(config: pytest.Config, seconds: dict[str, float]) -> None:
+    """Adds what a worker measured; one that died has nothing to say."""
+    if costs := _of(config):
+        costs.add(seconds)
+
+
+def _of(config: pytest.Config) -> "Costs | None":
+    found = config.pluginmanager.get_plugin(_NAME)
+    assert found is None or isinstance(found, Costs)
+    return found
 
 
 class Costs:
     """CPU seconds of a process that runs tests, or of all workers in the process that hears of them."""
 
-    def __init__(self, path: Path, distributes: bool) -> None:
-        """Starts with collection; a process that `distributes` tests to workers measures only itself."""
+    def __init__(self, path: Path) -> None:
+        """Starts with collection.
+
+        Args:
+            path: of the report.
+        """
         self._path = path
-        self._distributes = distributes
+        self._distributes = False
         self._spent: Counter[str] = Counter()
         self._before = 0.0
-        self._of = _DISTRIBUTION if distributes else _COLLECTION
+        self._of = _COLLECTION
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -51,24 +83,39 @@ class Costs:
             self._close(file)
         return (yield)
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Sends what a worker measured to the process that writes the report, or writes it."""
+    def pytest_sessionfinish(self) -> None:
+        """Writes the report."""
         self._close(_END)
-        output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-        if output is None:
-            self._path.write_text(report(self._spent), "utf-8")
-        else:
-            output[_OUTPUT] = dict(self._spent)
+        self._path.write_text(report(self._spent), "utf-8")
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Adds what a worker measured; a worker that died has nothing to say."""
-        self._spent.update(getattr(node, "workeroutput", {}).get(_OUTPUT, {}))
+    def distribute(self) -> None:
+        """Counts only this process from here on: workers count themselves."""
+        self._close(_DISTRIBUTION)
+        self._distributes = True
+        self._before = self._now()
+
+    def begin(self) -> None:
+        """Forgets what the parent measured: a forked process has used no time yet."""
+        self._distributes = False
+        self._spent.clear()
+        self._before, self._of = 0.0, _BEGINNING
+
+    def end(self) -> dict[str, float]:
+        """Returns what was measured."""
+        self._close(_END)
+        return dict(self._spent)
+
+    def add(self, seconds: dict[str, float]) -> None:
+        """Adds what a worker measured."""
+        self._spent.update(seconds)
 
     def _close(self, following: str) -> None:
-        now = sum(os.times()[:2]) if self._distributes else cpu_seconds()
+        now = self._now()
         self._spent[self._of] += now - self._before
         self._before, self._of = now, following
+
+    def _now(self) -> float:
+        return sum(os.times()[:2]) if self._distributes else cpu_seconds()
 
 
 def report(spent: Counter[str]) -> str:

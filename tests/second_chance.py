@@ -1,7 +1,7 @@
 """Lists the failed tests that may run again alone: `--failed-to FILE` names them, for `hack/test-all.sh`.
 
 Decision: only failures that may be their neighbours' doing. Where many tests failed, or one could not be collected, or
-a worker of xdist died, something is broken, and the file stays empty: there is no second chance.
+a worker died, something is broken, and the file stays empty: there is no second chance.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def add_option(parser: pytest.Parser) -> None:
 def configure(config: pytest.Config) -> None:
     """Takes note of what fails, in the process that hears of all tests."""
     path: Path | None = config.getoption(_OPTION)
-    if path is not None and not hasattr(config, "workerinput"):
+    if path is not None:
         config.pluginmanager.register(Failures(path))
 
 
@@ -34,7 +34,7 @@ class Failures:
         self._broken = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test failed, or a fixture of it; a report of no part of a test is xdist's, of a worker that died."""
+        """A test failed, or a fixture of it; a report of no part of a test is of a worker that died."""
         if report.failed:
             self._failed[report.nodeid] = None
             self._broken |= report.when not in PARTS

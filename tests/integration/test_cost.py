@@ -41,7 +41,7 @@ def test_a_file_pays_for_the_processes_that_it_starts(checkout: pytest.Pytester)
 @pytest.mark.heavy("workers of its own; a process alone is beside it")
 def test_files_of_workers_are_in_one_report(checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    checkout.runpytest_subprocess("-p", "xdist", "-n", "1", "--cost", "costs").assert_outcomes(passed=2)
+    checkout.runpytest_subprocess("--workers", "1", "--cost", "costs").assert_outcomes(passed=2)
     costs = _seconds(checkout)
     assert costs["tests/unit/test_busy.py"] >= 0.3 > costs["tests/unit/test_idle.py"]
     assert {"(collection)", "(distribution to workers)"} <= set(costs)

@@ -12,13 +12,17 @@ import second_chance
 
 SCRIPT = Path(__file__).parents[2] / "hack" / "test-all.sh"
 CONFTEST = """
+import cost
 import second_chance
+import workers
 
 def pytest_addoption(parser):
-    second_chance.add_option(parser)
+    for plugin in (cost, second_chance, workers):
+        plugin.add_option(parser)
 
 def pytest_configure(config):
-    second_chance.configure(config)
+    for plugin in (cost, second_chance, workers):
+        plugin.configure(config)
 """
 runs = pytest.mark.heavy("each is a few runs of pytest")
 HEADLINE = "failed beside others; run again alone"
@@ -50,7 +54,7 @@ class Ended:
         return self.output.splitlines()[-1]
 
 
-def run(folder: Path, tests: str, *, in_parallel: str = "-n 0") -> Ended:
+def run(folder: Path, tests: str, *, in_parallel: str = "--workers 0") -> Ended:
     """Runs the script on one file of tests."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "conftest.py").write_text(CONFTEST)
@@ -59,7 +63,7 @@ def run(folder: Path, tests: str, *, in_parallel: str = "-n 0") -> Ended:
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{Path(second_chance.__file__).parent}:{folder}",
-        "PYTEST": f"{sys.executable} -m pytest --disable-plugin-autoload -p xdist -p no:cacheprovider -q",
+        "PYTEST": f"{sys.executable} -m pytest --disable-plugin-autoload -p no:cacheprovider -q",
         "IN_PARALLEL": in_parallel,
     }
     command = ["bash", str(SCRIPT)]
@@ -109,14 +113,14 @@ def test_so_many_that_something_is_broken_are_not_run_again(tmp_path: Path, coun
 @runs
 def test_a_file_that_cannot_be_collected_is_the_end(tmp_path: Path) -> None:
     (tmp_path / "test_beside.py").write_text("import no_such_module\n")
-    for in_parallel in ("-n 0", "-n 1 --continue-on-collection-errors"):
+    for in_parallel in ("--workers 0", "--workers 1 --continue-on-collection-errors"):
         ended = run(tmp_path, failing(1), in_parallel=in_parallel)
         assert ended.status != 0 and not ended.headline, ended.output
 
 
 @runs
 def test_a_worker_that_died_and_a_run_that_was_interrupted_are_the_end(tmp_path: Path) -> None:
-    died = run(tmp_path, "def test_death(): os._exit(1)\n" + failing(1), in_parallel="-n 1")
+    died = run(tmp_path, "def test_death(): os._exit(1)\n" + failing(1), in_parallel="--workers 1")
     assert died.status == 1 and not died.headline, died.output
     interrupted = run(tmp_path, "def test_z():\n    raise KeyboardInterrupt\n" + failing(1))
     assert interrupted.status == 2 and not interrupted.headline, interrupted.output
