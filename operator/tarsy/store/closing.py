@@ -18,17 +18,20 @@ from tarsy.store.queries import Statement
 from tarsy.store.text import clean_or_none
 
 
-async def close_run(connection: asyncpg.Connection, statement: Statement, run: UUID, outcome: RunOutcome) -> bool:
+async def close_run(
+    connection: asyncpg.Connection, statement: Statement, run: UUID, outcome: RunOutcome, **more: int
+) -> bool:
     """Writes the outcome and closes stages, executions, interactions and events left open.
 
     Args:
         connection: in a transaction that holds the lease of the run, or the claim lock.
-        statement: `close` of `runs.sql`.
+        statement: `close` of `runs.sql`; or `finish`, which takes the lease itself.
         run: the investigation.
         outcome: its outcome; rows that a completed run left open become cancelled.
+        more: further parameters of the statement.
 
     Returns:
-        False when the run had ended before.
+        False when the run had ended before; of `finish` also when the lease is not held, or a step ended just now.
     """
     left_open = State.CANCELLED if outcome.state is State.COMPLETED else outcome.state
     failure = outcome.failure
@@ -50,6 +53,6 @@ async def close_run(connection: asyncpg.Connection, statement: Statement, run: U
         told = Event(event, kind, EventStatus.COMPLETED, message, {"reason": values["failure_reason"]})
         seal.add_events(sealed, columns.event_columns([told]))
     closed = await connection.fetchval(
-        *statement(investigation=run, left_open=left_open.value, event=event, **values, **sealed.columns())
+        *statement(investigation=run, left_open=left_open.value, event=event, **values, **sealed.columns(), **more)
     )
     return closed is not None

@@ -287,6 +287,8 @@ class Runs:
             raise ValueError(f"An outcome must be terminal, not {outcome.state}.")
 
         async def close(connection: asyncpg.Connection) -> bool:
+            if await close_run(connection, self._sql["finish"], run, outcome, attempt=attempt):
+                return True
             async with connection.transaction():
                 lease = self._sql["lock_own_lease"](investigation=run, attempt=attempt)
                 if await connection.fetchval(*lease) is not None:

@@ -73,6 +73,7 @@ class RunWriter:
         self._reads = load("run_reads")
         self._steps = HeldSteps(self._write, hold_seconds)
         self._tool_sets: set[str] = set()
+        self._has_written = False
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
@@ -219,7 +220,9 @@ class RunWriter:
         await self._steps.write(Step("budget_exceeded", "note that a limit is reached", values, events))
 
     async def history(self) -> RunHistory:
-        """Returns usage and tool calls of the run, of all its attempts."""
+        """Returns usage and tool calls of the run, of all its attempts; the first one begins without any."""
+        if self._attempt == 1 and not self._has_written:
+            return RunHistory()
         (row,) = await self._fetch("history", "read the history", investigation=self._investigation)
         calls = await self._fetch("past_calls", "read the tool calls", investigation=self._investigation)
         return rows.history(row, calls)
@@ -240,6 +243,7 @@ class RunWriter:
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
             return await connection.fetchrow(*statement)
 
+        self._has_written = True
         where = f"{step.what} of investigation {self._investigation}"
         remaining = self._remaining if seconds is None else _countdown(seconds)
         row = await database.call(self._pool, where, write, remaining=remaining)

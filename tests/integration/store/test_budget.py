@@ -9,17 +9,19 @@ import asyncpg
 from integration.store.build import (
     PROMPT,
     begun_run,
+    claimed_run,
     event,
     execution,
     model_call,
     model_result,
     next_attempt,
+    stage,
     tool_call,
     tool_result,
     writer,
 )
 from tarsy.record import ids
-from tarsy.record.history import BudgetExceeded, BudgetLimit
+from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.messages import Access, Message, Role, ToolCall
 from tarsy.record.run import Failure, InvestigationRecord, RunOutcome, State
 from tarsy.record.timeline import EventType
@@ -145,3 +147,11 @@ async def test_each_call_is_rebuilt_as_it_was_sent_whatever_was_compacted_later(
     left = await writer(pool, run, await next_attempt(pool, run, owner)).begin_execution(execution(run))
     assert left.messages == (*PROMPT, answer, result)
     assert left.superseded == {2: "let me", 3: "…"}
+
+
+async def test_history_of_a_first_attempt_is_empty_and_what_it_writes_is_in_it(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    write = writer(pool, run)
+    assert await write.history() == RunHistory()
+    await write.begin_stage(stage(run))
+    assert (await write.history()).stages == {stage(run).id}

@@ -111,31 +111,34 @@ ORDER BY i.accepted_at LIMIT 100
     FROM timeline_event w WHERE w.investigation = :investigation AND w.model_call = c.id
 )
 
--- Closes everything that a run left open; :left_open becomes the state of what was still running. Event :event, if any,
--- reports why.
--- name: close
-WITH open AS MATERIALIZED (
+-- The model calls that a run left open.
+-- name: _left_open
+open AS MATERIALIZED (
     SELECT c.id, {_unsent} AS unsent
     FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
     WHERE s.investigation = :investigation AND c.state = 'started'
 ), tally AS MATERIALIZED (
     SELECT count(*) FILTER (WHERE NOT unsent) AS calls FROM open
-), run AS (
-    UPDATE investigation i SET
-        state = :state, finished_at = clock_timestamp(), revision = i.revision + 1,
-        waited_seconds = i.waited_seconds + coalesce(extract(epoch FROM clock_timestamp() - i.parked_at), 0),
-        parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL,
-        event_seq = i.event_seq + CASE WHEN :event::uuid IS NULL THEN 0 ELSE 1 END,
-        final_analysis = :final_analysis, finding = :finding::jsonb, executive_summary = :executive_summary,
-        executive_summary_error = :executive_summary_error,
-        failure_reason = :failure_reason, failure_message = :failure_message, replay_report = :replay_report::jsonb,
-        interrupted_model_calls = i.interrupted_model_calls + tally.calls,
-        cost_complete = i.cost_complete AND tally.calls = 0,
-        usage_complete = i.usage_complete AND tally.calls = 0,
-        seal = {_next_head}
-    FROM tally WHERE i.id = :investigation AND i.state IN ('pending', 'running')
-    RETURNING i.id, i.revision, i.event_seq, i.seal
-), sealed AS (
+)
+
+-- name: _outcome
+UPDATE investigation i SET
+    state = :state, finished_at = clock_timestamp(), revision = i.revision + 1,
+    waited_seconds = i.waited_seconds + coalesce(extract(epoch FROM clock_timestamp() - i.parked_at), 0),
+    parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL,
+    event_seq = i.event_seq + CASE WHEN :event::uuid IS NULL THEN 0 ELSE 1 END,
+    final_analysis = :final_analysis, finding = :finding::jsonb, executive_summary = :executive_summary,
+    executive_summary_error = :executive_summary_error,
+    failure_reason = :failure_reason, failure_message = :failure_message, replay_report = :replay_report::jsonb,
+    interrupted_model_calls = i.interrupted_model_calls + tally.calls,
+    cost_complete = i.cost_complete AND tally.calls = 0,
+    usage_complete = i.usage_complete AND tally.calls = 0,
+    seal = {_next_head}
+
+-- Closes everything that a run left open; :left_open becomes the state of what was still running. Event :event, if any,
+-- reports why.
+-- name: _closed
+sealed AS (
     INSERT INTO sealed_step (investigation, revision, keys, digests, head)
     SELECT run.id, run.revision, :seal_keys::text[], :seal_digests::bytea[], run.seal FROM run
 ), told AS (
@@ -169,4 +172,27 @@ WITH open AS MATERIALIZED (
 ), leases AS (
     DELETE FROM lease l USING run WHERE l.investigation = run.id
 )
+
+-- The caller holds the lease or the claim lock, so no step is written at the same time.
+-- name: close
+WITH {_left_open}, run AS (
+    {_outcome}
+    FROM tally WHERE i.id = :investigation AND i.state IN ('pending', 'running')
+    RETURNING i.id, i.revision, i.event_seq, i.seal
+), {_closed}
+SELECT id FROM run
+
+-- The same in one round trip for the attempt that holds the lease. It locks the lease, as `lock_own_lease` does. This
+-- statement does not see what a step wrote that ended meanwhile; the revision tells: then nothing is changed.
+-- name: finish
+WITH fence AS MATERIALIZED (
+    SELECT investigation FROM lease WHERE investigation = :investigation AND attempt = :attempt FOR UPDATE
+), seen AS MATERIALIZED (
+    SELECT id, revision FROM investigation WHERE id = :investigation
+), {_left_open}, run AS (
+    {_outcome}
+    FROM tally, fence JOIN seen ON seen.id = fence.investigation
+    WHERE i.id = seen.id AND i.revision = seen.revision AND i.state IN ('pending', 'running')
+    RETURNING i.id, i.revision, i.event_seq, i.seal
+), {_closed}
 SELECT id FROM run
