@@ -17,6 +17,7 @@ from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import (
+    AtRest,
     ControllerSettings,
     KubernetesPorts,
     ReadinessChecks,
@@ -124,8 +125,16 @@ class ActiveController:
         if (outbox := self._periodic.outbox) is not None:
             self._notifications = Notifications(self._cache, outbox, store.reads, kubernetes.events, metrics=metrics)
         note = self._notifications.note if self._notifications else None
+        at_rest: AtRest = {}
         self._publisher = Publisher(
-            client, self._cache, store.reads, kubernetes.events, active=election.active, changed=changed, note=note
+            client,
+            self._cache,
+            store.reads,
+            kubernetes.events,
+            active=election.active,
+            changed=changed,
+            note=note,
+            at_rest=at_rest,
         )
         served = ServedCalls(calls, self._queue.add) if (calls := self._periodic.calls) is not None else None
         self._served = served
@@ -154,9 +163,10 @@ class ActiveController:
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
             checks=checks or ReadinessChecks(),
             served=served,
+            at_rest=at_rest,
         )
         listed = partial(learn, client, self._cache, settings.namespaces, seen=self._informer.seen)
-        rest = Rest(self._cache, store.reads, context.at_rest, self._queue.next_when_idle)
+        rest = Rest(self._cache, store.reads, at_rest, self._queue.next_when_idle)
         reconciler = Reconciler(context, self._informer, rest)
         self._workers = ReconcileWorkers(self._queue, election, listed, reconciler.reconcile)
         metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})

@@ -20,10 +20,11 @@ from typing import Any, Literal
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.context import AtRest
 from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
 from tarsy.controllers.runs.projection import news, project
-from tarsy.controllers.runs.rest import status_digest
+from tarsy.controllers.runs.rest import note_published, status_digest
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.events import Events
 from tarsy.record.run import InvestigationRecord, StageKind, State
@@ -56,6 +57,7 @@ class Publisher:
         active: set while this replica may write.
         changed: set by whoever hears that a record changed.
         note: takes what runs have come to, for people who want to be told, before that counts as published.
+        at_rest: takes the runs that nothing is left to do for once they are published.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Publisher:
         active: asyncio.Event,
         changed: asyncio.Event,
         note: Callable[[InvestigationRecord, Investigation], Awaitable[None]] | None = None,
+        at_rest: AtRest | None = None,
     ) -> None:
         self._note = note
+        self._at_rest = {} if at_rest is None else at_rest
         self._client = client
         self._cache = cache
         self._reads = reads
@@ -212,6 +216,8 @@ class Publisher:
         else:
             self._told[record.id] = status
         await self._reads.mark_published(record.id, record.revision, digest)
+        if answer is not None and digest is not None and record.finished_at is not None:
+            note_published(answer, record.finished_at, self._at_rest)
 
 
 _Told = InvestigationStatus | ChatMessageStatus

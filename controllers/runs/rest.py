@@ -80,6 +80,20 @@ async def note_rest(
             await context.store.reads.mark_published(record.id, record.revision, digest)
 
 
+def note_published(raw: Mapping[str, Any], finished: datetime, at_rest: AtRest) -> None:
+    """Notes that a run rests whose final status was written, and noted in its record, by this program just now.
+
+    Args:
+        raw: the object as the API returned it.
+        finished: when the run ended.
+        at_rest: takes the note.
+    """
+    if _is_as_accepted(raw):
+        meta = raw["metadata"]
+        until = None if raw["kind"] == ChatMessage.KIND else _expiry(raw, finished)
+        at_rest[meta["uid"]] = meta["resourceVersion"], until
+
+
 class Rest:
     """Finds out which objects rest.
 

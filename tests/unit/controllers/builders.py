@@ -66,6 +66,7 @@ def reconcile_context(
         store=StorePorts(store, store, store, publish_limits=publish_limits),
         settings=ControllerSettings("library", namespaces),
         runbooks=cluster,
+        git_cases=cluster,
         publish_again=publish_again,
         mask=str,
     )

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import AtRest
 from tarsy.controllers.runs import publisher as module
 from tarsy.controllers.runs.publisher import Publisher
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.kube.client import ApiError
 from tarsy.record.run import Failure, InvestigationRecord, StageKind, State
 from unit.controllers.builders import OTHER_UID, UID, raw, record, stage
@@ -49,7 +52,10 @@ class World:
         active = asyncio.Event()
         active.set()
         api: Any = self
-        self.publisher = Publisher(api, self.cache, api, self.told, active=active, changed=asyncio.Event())
+        self.at_rest: AtRest = {}
+        self.publisher = Publisher(
+            api, self.cache, api, self.told, active=active, changed=asyncio.Event(), at_rest=self.at_rest
+        )
 
     def monotonic(self) -> float:
         return self.now
@@ -57,7 +63,8 @@ class World:
     def object(self, name: str, uid: str, status: Any = None) -> dict[str, Any]:
         self.version += 1
         spec = {"alertRef": {"name": "a"}}
-        return raw("Investigation", name, spec, status, uid=uid, resourceVersion=str(self.version))
+        marks = {ACCEPTED_UID: uid}
+        return raw("Investigation", name, spec, status, uid=uid, resourceVersion=str(self.version), annotations=marks)
 
     async def unpublished(self, limit: int, but: Collection[UUID] = ()) -> list[InvestigationRecord]:
         behind = [item for item in self.records.values() if item.revision > self.published.get(item.id, 0)]
@@ -186,6 +193,23 @@ async def test_end_is_written_at_once_with_the_last_counters(world: Any) -> None
     assert await w.round(0.1) == 1
     assert w.writes[-1][1]["usage"] == {"modelCalls": 7}
     assert w.told.reasons == ["Succeeded"]
+
+
+async def test_run_that_ended_rests_once_its_status_is_written_and_noted(world: Any) -> None:
+    w = world(record())
+    await w.round()
+    assert w.at_rest == {}
+    ended = record(State.COMPLETED)
+    w.change(state=ended.state, outcome=ended.outcome, finished_at=ended.finished_at)
+    await w.round(1)
+    assert w.at_rest == {UID: (str(w.version), ended.finished_at + timedelta(days=7))}
+
+
+async def test_run_whose_status_the_api_does_not_keep_does_not_rest(world: Any) -> None:
+    w = world(record(State.COMPLETED))
+    w.pruned = ("usage",)
+    await w.round()
+    assert w.writes and w.at_rest == {}
 
 
 OTHER = {"id": UUID(OTHER_UID), "name": "other"}

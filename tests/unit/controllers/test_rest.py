@@ -116,6 +116,25 @@ async def test_object_whose_record_is_gone_or_knows_no_such_status_is_reconciled
     assert await rest_of(World(None).context(finished())).of(KEY) is None
 
 
+async def test_object_that_was_published_just_now_rests_and_nothing_is_asked_until_it_changes() -> None:
+    obj, world = finished(), World()
+    context = world.context(obj)
+    module.note_published(obj, ENDED.finished_at, context.at_rest)  # type: ignore[arg-type]
+    found = await rest_of(context).of(KEY)
+    assert found is not None and found.seconds is not None and YEAR - 2 * 86400 < found.seconds < YEAR
+    assert world.asked == []
+    context.cache.put(raw("Investigation", "inv", obj["spec"], obj["status"], annotations=MARKS, resourceVersion="11"))
+    assert await rest_of(context).of(KEY) is None and len(world.asked) == 1
+
+
+@pytest.mark.parametrize("marks", [{}, {ACCEPTED_UID: OTHER_UID}, {**MARKS, RUN_SECRET: UID}])
+async def test_published_object_that_something_is_left_to_do_for_is_not_at_rest(marks: dict[str, str]) -> None:
+    obj, context = finished(), World().context()
+    obj["metadata"]["annotations"] = marks
+    module.note_published(obj, ENDED.finished_at, context.at_rest)  # type: ignore[arg-type]
+    assert context.at_rest == {}
+
+
 async def test_object_that_has_not_finished_is_reconciled() -> None:
     running = finished(record(State.RUNNING))
     world = World(digest=status_digest(running["status"]))
