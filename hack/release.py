@@ -59,7 +59,7 @@ def sums(files: Iterable[Path]) -> str:
 
 
 def build(out: Path, image: str | None) -> None:
-    """Makes everything in `out`, which is emptied first; build/manifests must have been rendered."""
+    """Makes everything in `out`, which is emptied first; build/manifests and build/charts must have been made."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     epoch = _git(CHECKOUT, "log", "-1", "--format=%ct")
@@ -73,6 +73,8 @@ def build(out: Path, image: str | None) -> None:
     subprocess.run(command, check=True, env=environment)
     for path in sorted((CHECKOUT / "build" / "manifests").glob("*.yaml")):
         (out / path.name).write_text(with_image(path.read_text(encoding="utf-8"), image), encoding="utf-8")
+    for path in sorted((CHECKOUT / "build" / "charts").glob("*.tgz")):
+        shutil.copy(path, out / path.name)
     found = components()
     bill = sbom(found, version(), direct(found), int(epoch))
     (out / "sbom.cdx.json").write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
