@@ -1,6 +1,6 @@
 # Every target makes what it needs; `make demo` and `make test` work on a fresh checkout.
 .DEFAULT_GOAL := help
-.PHONY: bench-injection help setup kube-apiserver kube-extensions test-newer demo demo-alertmanager monitoring-servers dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
+.PHONY: bench-injection help setup kube-apiserver kube-extensions test-newer demo demo-alertmanager demo-remediation monitoring-servers dev test test-quick test-real test-all test-both test-unit lint format drift bench chaos chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-storm crds monitoring manifests lock kind cluster clean
 BIN := .venv/bin
 # Only these plugins: what the product needs brings others, which cost each process seconds.
 PLUGINS := --disable-plugin-autoload $(addprefix -p ,asyncio randomly timeout hypothesispytest)
@@ -32,6 +32,10 @@ demo: ## Investigate a crash-looping Deployment on this machine
 demo-alertmanager: ## Investigate an alert that a real Prometheus and Alertmanager send
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
 	$(BIN)/tarsy demo --scenario alertmanager
+
+demo-remediation: ## Propose a change to a crash-looping Deployment, approve it, and make it with a real tool server
+	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
+	$(BIN)/tarsy demo --scenario remediation
 
 monitoring-servers: .venv/ready ## Find or fetch Prometheus and Alertmanager (once a machine)
 	$(BIN)/python -m tarsy_dev.monitoring.binaries

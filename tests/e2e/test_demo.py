@@ -216,6 +216,32 @@ async def test_demo_without_a_fault_says_so(start: Start) -> None:
         assert line in text, text
 
 
+@pytest.mark.heavy("the story of an approved call (scenarios/test_approvals.py) is the smaller case")
+async def test_demo_proposes_a_change_that_somebody_approves_and_makes_it_with_a_real_tool_server(
+    start: Start, kubernetes_mcp_server: Path, api_kind: ApiKind
+) -> None:
+    """On a Kubernetes API without admission policies nothing is sent, and the demo says why."""
+    demo = await start("demo", "--scenario", "remediation")
+    status = await demo.ended(600)
+    text = " ".join(demo.output().split())
+    if "has no ValidatingAdmissionPolicies" in text:
+        assert api_kind == "real" and status == 1, demo.output()
+        assert "No call that changes something was sent." in text
+        assert "does not have the key PAYMENT_API_URL" in text
+        return
+    assert status == 0, demo.output()
+    for part in (
+        "supported: The ConfigMap checkout-config has the key PAYMENT_API_URL again.",
+        "+ PAYMENT_API_URL: http://payments.shop.svc:8080",
+        "kubernetes-remediation.resources_get class A remediate/remediation-agent",
+        "is approved.",
+        "ConfigMap shop/checkout-config has the key PAYMENT_API_URL.",
+        "1 approved call sent.",
+    ):
+        assert part in text, demo.output()
+    assert demo.left() == []
+
+
 @pytest.mark.once("how an alert arrives has nothing to do with the API server")
 @pytest.mark.heavy("starts Prometheus and Alertmanager as well")
 async def test_demo_investigates_a_metric_on_which_a_real_rule_fired_until_the_alert_is_resolved(start: Start) -> None:

@@ -27,6 +27,7 @@ INSTALLED = (
     "components/tenant-agents",
     "components/tenant-evidence",
     "components/tenant-history",
+    "components/tenant-remediation",
     "components/tenant-workloads",
     "components/tracing",
     "components/workers",

@@ -70,8 +70,8 @@ def test_the_library_is_plain_files_that_need_no_kustomize() -> None:
 
 def test_every_object_carries_its_namespace_except_what_a_tenant_places() -> None:
     without = [obj for obj in installed() if "namespace" not in obj["metadata"] and obj["kind"] not in CLUSTER_WIDE]
-    parts = ("tenant", "tenant-agents", "tenant-evidence", "tenant-history", "tenant-workloads")
-    tenants = [f"components/{part}" for part in parts]
+    parts = ("", "-agents", "-evidence", "-history", "-remediation", "-workloads")
+    tenants = [f"components/tenant{part}" for part in parts]
     assert without == [obj for folder in tenants for obj in objects(folder)]
 
 

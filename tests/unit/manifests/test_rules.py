@@ -45,6 +45,11 @@ WORKLOADS = {("jobs", "create"), ("jobs", "delete"), ("secrets", "patch")} | {
     (name, verb) for name in ("deployments", "services", "networkpolicies") for verb in ("create", "patch", "delete")
 }
 """What is written of them beside, by the operator in namespaces that let it run tool servers."""
+REMEDIATOR = "tarsy-remediator"
+REMEDIES = {("configmaps", "patch"), ("deployments", "patch")} | {
+    (f"{name}/scale", verb) for name in ("deployments", "statefulsets") for verb in ("patch", "update")
+}
+"""What agents write after people approved it, in a namespace that binds the Role: each can be taken back."""
 BY_NAME = {"leases", "mutatingwebhookconfigurations", "apiservices"}
 """Written only under the names that rules give; one that does not exist yet has no name to give."""
 
@@ -100,7 +105,8 @@ def test_a_rule_writes_nothing_of_others_but_what_is_listed(role: dict[str, Any]
     writes = {
         (name, verb) for name in rule["resources"] for verb in rule["verbs"] if verb not in ("get", "list", "watch")
     }
-    assert writes <= FOREIGN_WRITES | (WORKLOADS if role["metadata"]["name"] == RUNNER else set())
+    allowed = {RUNNER: WORKLOADS, REMEDIATOR: REMEDIES}.get(role["metadata"]["name"], set())
+    assert writes <= FOREIGN_WRITES | allowed
     for name, verb in writes:
         assert verb == "create" or name not in BY_NAME or rule["resourceNames"]
 
@@ -125,6 +131,7 @@ def test_tokens_are_asked_for_of_named_accounts_and_secrets_written_by_the_opera
     }
     assert found == {
         ("Role", "tarsy-agent-tokens", "serviceaccounts/token", "create"): ["tarsy-agent"],
+        ("Role", "tarsy-remediator-tokens", "serviceaccounts/token", "create"): ["tarsy-remediator"],
         ("ClusterRole", "tarsy-run-secrets", "secrets", "create"): [],
         ("ClusterRole", "tarsy-run-secrets", "secrets", "delete"): [],
         ("ClusterRole", RUNNER, "secrets", "create"): [],
@@ -165,7 +172,9 @@ def test_each_binding_binds_one_role_to_accounts_of_this_installation() -> None:
         # Every cluster has this one in kube-system.
         assert (ref["kind"], ref["name"]) in names | {("Role", "extension-apiserver-authentication-reader")}
         for subject in binding["subjects"]:
-            if subject["kind"] == "ServiceAccount":
+            if subject["kind"] == "ServiceAccount" and subject["name"] == REMEDIATOR == ref["name"]:
+                assert "namespace" not in subject, "kustomize sets that of the tenant, as for the account"
+            elif subject["kind"] == "ServiceAccount":
                 assert subject["namespace"] in ("tarsy-system", "tarsy-library")
             else:  # who is signed in may use the library's chains, and nothing else
                 assert (subject["name"], ref["name"]) == ("system:authenticated", "tarsy-library-user")

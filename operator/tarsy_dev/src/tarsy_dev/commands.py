@@ -42,10 +42,11 @@ def demo(
     model_base_url: BaseUrl = None,
     api: Api = "auto",
     scenario: Annotated[
-        Literal["crash-loop", "no-fault", "alertmanager"],
+        Literal["crash-loop", "no-fault", "alertmanager", "remediation"],
         typer.Option(
             help="What to investigate: a Deployment whose pods crash, one that is well, or a metric on which a rule of "
-            "a real Prometheus fires, by way of a real Alertmanager."
+            "a real Prometheus fires, by way of a real Alertmanager. remediation: as crash-loop, and then a change is "
+            "proposed, approved and made."
         ),
     ] = "crash-loop",
 ) -> None:
@@ -54,6 +55,11 @@ def demo(
         from tarsy_dev.demo_alertmanager import demonstrate_alertmanager
 
         go(demonstrate_alertmanager(keep, model, model_base_url, api))
+        return
+    if scenario == "remediation":
+        from tarsy_dev.demo_remediation import demonstrate_remediation
+
+        go(demonstrate_remediation(keep, model, model_base_url, api))
         return
     from tarsy_dev.demo import demonstrate
 
