@@ -315,6 +315,7 @@ def _gated_in(approval: ApprovalSettings | None) -> tuple[str, ...]:
     if approval is None:
         return ()
     lists = [rule.tools for rule in approval.targets] + [rule.tools for rule in approval.dry_run]
+    lists += [(*rule.tools, rule.tool) for rule in approval.undo]
     return tuple(tool for tools in lists for tool in tools)
 
 

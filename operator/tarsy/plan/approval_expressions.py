@@ -12,6 +12,9 @@ from tarsy.resources.v1alpha1.mcp_server import MCPServer
 ARGUMENTS = "arguments"
 """Variable with the arguments of a call."""
 
+BEFORE, MANIFEST = "before", "manifest"
+"""Variables of an undo: the object before the call, and the same as a manifest in JSON."""
+
 _SECONDS = 0.2
 
 
@@ -45,6 +48,9 @@ def expression_errors(server: MCPServer) -> list[PlanError]:
     for number, target in enumerate(declared.targets):
         place = (at / "targets")[number]
         found += [(place / "object", target.object, (ARGUMENTS,)), (place / "change", target.change, (ARGUMENTS,))]
+    of_undo = (ARGUMENTS, BEFORE, MANIFEST)
+    for number, undo in enumerate(declared.undo):
+        found.append(((at / "undo")[number] / "arguments", undo.arguments, of_undo))
     return [
         field.error(f"is no CEL expression over {' and '.join(names)}: {problem}")
         for field, text, names in found

@@ -29,6 +29,7 @@ from tarsy.plan.model import (
     StdioTransport,
     SummarizationPlan,
     TargetRule,
+    UndoRule,
     Value,
     Vertex,
     WorkloadTransport,
@@ -144,6 +145,7 @@ def _approval(declared: ApprovalSettings | None) -> ApprovalPlan | None:
             DryRunRule(tools=one.tools, argument=one.argument, value=booleans.get(one.value, one.value))
             for one in declared.dry_run
         ),
+        undo=tuple(UndoRule(tools=one.tools, tool=one.tool, arguments=one.arguments) for one in declared.undo),
     )
 
 

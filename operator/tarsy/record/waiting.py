@@ -73,11 +73,12 @@ class ApprovalWaits:
 class ApprovalGiven:
     """The call may be made. The step that begins it (`Recorder.tool_call_started`) consumes this approval.
 
-    `sentence` reports who approved, for the timeline.
+    `sentence` reports who approved, for the timeline, and `undo` how the call can be undone, for its model.
     """
 
     approval: UUID
     sentence: str = "The call is approved."
+    undo: str = ""
 
 
 ApprovalAnswer = ApprovalWaits | ApprovalGiven | Refusal

@@ -82,7 +82,11 @@ class RunApprovals:
             found = await self._examiner.examine(server, question.tool, call.arguments, question.account, dry_run)
             if refused := _why_not_asked(question, found, server.approval or ApprovalPlan(undetermined="Ask")):
                 return refused
-            known = await self._store.ask(self._request(question, call, server, cited, found), self._run.attempt)
+            undone = await self._store.undone(
+                self._run.id, self._run.parent, call.server_uid, question.tool, plain_json(call.arguments)
+            )
+            asking = self._request(question, call, server, cited, found, undone)
+            known = await self._store.ask(asking, self._run.attempt)
         return await self._answer(question, call, server, known)
 
     async def withdraw(self, call: UUID, why: str) -> None:
@@ -111,7 +115,15 @@ class RunApprovals:
                 return await self._stale(question, f"What it would change could not be read again: {error}.")
             if (changed := changed_since(shown, now)) is not None:
                 return await self._stale(question, f"{changed} since people were asked.")
-        return ApprovalGiven(known.id, f"{question.name} was approved by {', '.join(known.decided_by)}.")
+        sentence = f"{question.name} was approved by {', '.join(known.decided_by)}."
+        undo = known.request["shown"].get("undo") or {}
+        if "tool" not in undo:
+            return ApprovalGiven(known.id, sentence)
+        how = (
+            f"If it turns out to be wrong, it can be undone by {question.server}.{undo['tool']} with the arguments "
+            f"{undo['arguments']}; that call needs the approval of people too."
+        )
+        return ApprovalGiven(known.id, f"{sentence} {how}", how)
 
     async def _stale(self, question: ApprovalQuestion, why: str) -> Refusal:
         state = ApprovalState.STALE
@@ -138,7 +150,13 @@ class RunApprovals:
         return GatedCall(ref.uid, ref.generation, question.tool, question.definition, arguments), server
 
     def _request(
-        self, question: ApprovalQuestion, call: GatedCall, server: ServerPlan, cited: list[str], found: ExaminedCall
+        self,
+        question: ApprovalQuestion,
+        call: GatedCall,
+        server: ServerPlan,
+        cited: list[str],
+        found: ExaminedCall,
+        undone: str | None,
     ) -> ApprovalRequest:
         access = question.access if question.access in (Access.CHANGES, Access.DESTRUCTIVE) else Access.UNKNOWN
         ref = server.ref
@@ -152,6 +170,8 @@ class RunApprovals:
             },
             "arguments": plain_json(call.arguments),
             "preview": dict(found.preview),
+            **({"undo": dict(found.undo)} if found.undo is not None else {}),
+            **({"undoes": undone} if undone is not None else {}),
             "why": {"claim": question.answer[:MAX_CLAIM], "evidence": cited[:MAX_QUOTES]},
         }
         targets = tuple(target.to_dict() for target in found.targets)
@@ -166,7 +186,7 @@ class RunApprovals:
                 "chain": self._chain(),
             },
             targets=targets,
-            before=None,
+            before=found.before,
             seconds=min(APPROVAL_SECONDS, question.seconds),
             required=server.approval.required if server.approval is not None else 1,
         )

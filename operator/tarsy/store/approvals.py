@@ -43,7 +43,7 @@ class ApprovalRequest:
     digest: str
     request: Mapping[str, Any]
     targets: Sequence[Mapping[str, Any]]
-    before: Sequence[Mapping[str, Any]] | None
+    before: Sequence[Mapping[str, Any] | None] | None
     seconds: float
     required: int
 
@@ -77,7 +77,17 @@ class ApprovalRecord:
     @property
     def object_name(self) -> str:
         """Name of the object that people see."""
-        return f"{self.run_name[:200]}-{self.id.hex[:10]}"
+        return object_name(self.run_name, self.id)
+
+
+def object_name(run_name: str, approval: UUID) -> str:
+    """Returns the name of the object of an approval.
+
+    Args:
+        run_name: name of the run.
+        approval: id of the approval.
+    """
+    return f"{run_name[:200]}-{approval.hex[:10]}"
 
 
 class ApprovalStore:
@@ -110,7 +120,7 @@ class ApprovalStore:
             "digest": new.digest,
             "request": dict(new.request),
             "targets": [dict(target) for target in new.targets],
-            "before": None if new.before is None else [dict(one) for one in new.before],
+            "before": None if new.before is None else [None if one is None else dict(one) for one in new.before],
             "seconds": new.seconds,
             "required": new.required,
         }
@@ -151,6 +161,24 @@ class ApprovalStore:
             return list(await connection.fetch(*reading))
 
         return {row["cited"]: rows.evidence(row) for row in await call(self._pool, "read the cited tool calls", run)}
+
+    async def undone(
+        self, investigation: UUID, parent: UUID | None, server_uid: str, tool: str, arguments: str
+    ) -> str | None:
+        """Names the object of the approved call that a call undoes, as its approval says; None: there is none.
+
+        Args:
+            investigation: the run.
+            parent: the investigation that a question is about.
+            server_uid: uid of the MCPServer.
+            tool: name of the tool.
+            arguments: of the call, in their one form.
+        """
+        values = {"server_uid": server_uid, "tool": tool, "arguments": arguments}
+        found = await self._fetch(
+            "find the call that is undone", "undone", investigations=[investigation, parent or investigation], **values
+        )
+        return object_name(found[0]["run_name"], found[0]["id"]) if found else None
 
     async def unsettled(self, limit: int = 500) -> list[ApprovalRecord]:
         """Lists approvals that wait, or whose object is not up to date, the oldest first."""

@@ -16,7 +16,7 @@ from integration.store.parking import SCALE, Fleet, accept, decide, gated_plan
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.masking import default_masker
-from tarsy.plan.model import ApprovalPlan, DryRunRule, Plan, TargetRule
+from tarsy.plan.model import ApprovalPlan, DryRunRule, Plan, TargetRule, UndoRule
 from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.run import State
 from tarsy.runtime.approvals import RunApprovals
@@ -235,6 +235,18 @@ async def test_a_server_that_declares_nothing_is_asked_about_without_a_preview(p
     assert asked["request"]["shown"]["preview"] == {"kind": "None"} and asked["required"] == 1
 
 
+async def test_an_object_that_does_not_exist_yet_has_no_undo(pool: asyncpg.Pool) -> None:
+    shop = Shop(pool)
+    shop.cluster.objects.clear()
+    run, asked = await _asked(shop, UNDONE)
+    assert "uid" not in asked["targets"][0] and "cannot be undone" in asked["request"]["shown"]["undo"]["note"]
+    assert "does not exist" in asked["request"]["shown"]["preview"]["diff"]
+    shop.cluster.objects[PATH] = CHECKOUT
+    await decide(pool, run)
+    assert "Deployment team-a/checkout was created since" in await _ended(shop, run)
+    assert shop.sent == []
+
+
 async def test_a_server_may_want_two_people(pool: asyncpg.Pool) -> None:
     _, asked = await _asked(Shop(pool), RULES.model_copy(update={"required": 2}))
     assert asked["required"] == 2
@@ -264,3 +276,51 @@ async def test_a_dry_run_is_made_only_if_the_tool_declares_its_argument(pool: as
     await decide(pool, run)
     await _ended(shop, run)
     assert shop.sent[-1] == ARGUMENTS
+
+
+UNDONE = RULES.model_copy(
+    update={
+        "undo": (
+            UndoRule(
+                tools=("scale",),
+                tool="scale",
+                arguments="{'namespace': arguments.namespace, 'name': arguments.name, "
+                "'replicas': before.spec.replicas}",
+            ),
+        )
+    }
+)
+
+
+async def test_an_undo_is_a_second_approval_with_the_object_as_it_was(pool: asyncpg.Pool) -> None:
+    shop, back = Shop(pool), {**ARGUMENTS, "replicas": 1}
+
+    async def scale(arguments: str) -> ToolOutcome:
+        shop.cluster.objects[PATH]["spec"]["replicas"] = json.loads(arguments)["replicas"]
+        return ToolOutcome("scaled")
+
+    def brain(request: GenerateRequest) -> Answer:
+        """Goes back when the first call is made, by what it was told."""
+        answers = [message.content for message in request.messages if message.role is Role.TOOL]
+        if len(answers) != 2:
+            return _brain(request)
+        told = re.search(r"undone by k8s.scale with the arguments (\{.*?\}); that call needs the approval", answers[1])
+        found = re.search(r"call_[0-9a-f]{12}", answers[1])
+        assert told is not None and found is not None
+        return Answer(f"It was wrong ({found[0]}).", tool_calls=(call(SCALE, "c3", told[1]),))
+
+    shop.brain, shop.tools.functions = brain, {**shop.tools.functions, SCALE: scale}
+    run, asked = await _asked(shop, UNDONE)
+    undo = asked["request"]["shown"]["undo"]
+    assert undo["tool"] == "scale" and json.loads(undo["arguments"]) == back
+    before = await pool.fetchval("SELECT before FROM tool_approval")
+    assert before[0]["spec"]["replicas"] == 1 and "hunter22" not in json.dumps(before)
+    await decide(pool, run)
+    await shop.all_that_can(await worker(pool))
+    assert shop.sent == [ARGUMENTS], "the undo waits for people as well"
+    second = await pool.fetchval("SELECT request->'shown'->>'undoes' FROM tool_approval WHERE state = 'pending'")
+    first = await pool.fetchval("SELECT id FROM tool_approval WHERE state = 'consumed'")
+    assert second == f"{run}-{first.hex[:10]}"
+    await decide(pool, run)
+    await _ended(shop, run)
+    assert shop.sent == [ARGUMENTS, back]

@@ -220,6 +220,8 @@ CASES = [
             "arguments": ("{}", '{"replicas": 0}'),
             "targets": ([], [CHANGED]),
             "preview": ({"kind": "None"}, {"kind": "Read"}),
+            "undo": ({"note": "a"}, {"tool": "scale", "arguments": "{}"}),
+            "undoes": ("a", "b"),
             "why": ({"claim": "a", "evidence": ["b"]}, {"claim": "c", "evidence": ["b"]}),
             "expiresAt": ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
             "required": (2, 1),

@@ -118,11 +118,14 @@ async def answer_tool_calls(calls: Sequence[CallTool], context: ToolCallContext)
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A tool call with the id of its row, and the metadata that its events have beside the usual."""
+    """A tool call with the id of its row, the metadata that its events have beside the usual, and what its model is
+    sent below its result.
+    """
 
     turn: CallTool
     id: UUID
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
 
 
 async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
@@ -147,7 +150,9 @@ async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
     decision = await decide_tool_call(conversation, turn, identity, toolbox, world)
     usable = False
     try:
-        outcome = await _between_boundaries(_Call(turn, identity, decision.metadata), attempt, decision, context)
+        outcome = await _between_boundaries(
+            _Call(turn, identity, decision.metadata, decision.note), attempt, decision, context
+        )
         usable = not outcome.is_error
     finally:
         if decision.ticket is not None:
@@ -279,6 +284,8 @@ async def _record(
 def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolCallContext) -> ToolCallResult:
     """Boundary (d) of a call: the outcome from its tool, and `told`, the one that its model is sent."""
     turn, conversation = call.turn, context.conversation
+    if call.note and not told.is_error:
+        told = replace(told, content=f"{told.content}\n\n{call.note}")
     return ToolCallResult(
         id=call.id,
         execution=conversation.execution,

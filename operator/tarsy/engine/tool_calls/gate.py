@@ -48,7 +48,7 @@ _UNCONFIRMED = Template(
 class ToolCallDecision:
     """A `ticket` to make the call with, or what it is answered with instead (`refused`: why it may not be made).
 
-    `approval` is the one that permits it, if it needs one.
+    `approval` is the one that permits it, if it needs one, and `note` what its model is sent below the result.
     """
 
     ticket: GuardedCall | None = None
@@ -56,6 +56,7 @@ class ToolCallDecision:
     repeated_of: UUID | None = None
     refused: str | None = None
     approval: UUID | None = None
+    note: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -103,14 +104,14 @@ async def decide_tool_call(
         await note_exceeded(world, exceeded)
         told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
         return ToolCallDecision(instead=told, metadata={"made": False})
-    approval = None
+    approval, note = None, ""
     if toolbox.needs_approval(name):
         answer = await ask_people(conversation, turn, call, toolbox, world, secret=secret)
         if isinstance(answer, Refusal):
             return refuse(answer)
-        approval = answer.approval
+        approval, note = answer.approval, answer.undo
     world.meter.tool_started(call)
-    return ToolCallDecision(approval=approval, ticket=guard.started(*place, reads=reads, message_seq=seq))
+    return ToolCallDecision(approval=approval, note=note, ticket=guard.started(*place, reads=reads, message_seq=seq))
 
 
 def refuse(refusal: Refusal) -> ToolCallDecision:

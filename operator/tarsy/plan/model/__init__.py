@@ -41,6 +41,7 @@ from tarsy.plan.model._server import (
     StdioTransport,
     SummarizationPlan,
     TargetRule,
+    UndoRule,
     WorkloadTransport,
 )
 
@@ -78,6 +79,7 @@ __all__ = [
     "SuccessPolicy",
     "SummarizationPlan",
     "TargetRule",
+    "UndoRule",
     "Value",
     "Vertex",
     "WorkloadTransport",

@@ -142,6 +142,14 @@ class DryRunRule(FrozenModel):
     value: str | bool
 
 
+class UndoRule(FrozenModel):
+    """The call that undoes a call of some tools; `arguments` is CEL."""
+
+    tools: tuple[str, ...]
+    tool: str
+    arguments: str
+
+
 class ApprovalPlan(FrozenModel):
     """What the object of a server declares of calls that need approval."""
 
@@ -152,6 +160,7 @@ class ApprovalPlan(FrozenModel):
     undetermined: Literal["Ask", "Refuse"] = "Refuse"
     git_ops: Literal["Refuse", "Warn"] = "Refuse"
     dry_run: tuple[DryRunRule, ...] = ()
+    undo: tuple[UndoRule, ...] = ()
 
     def target_rule(self, tool: str) -> TargetRule | None:
         """Returns the rule for the objects of a tool's calls."""
@@ -160,6 +169,10 @@ class ApprovalPlan(FrozenModel):
     def dry_run_rule(self, tool: str) -> DryRunRule | None:
         """Returns the rule for the dry run of a tool's calls."""
         return next((rule for rule in self.dry_run if names(rule.tools, tool)), None)
+
+    def undo_rule(self, tool: str) -> UndoRule | None:
+        """Returns the rule for the call that undoes a tool's calls."""
+        return next((rule for rule in self.undo if names(rule.tools, tool)), None)
 
 
 class ServerPlan(FrozenModel):

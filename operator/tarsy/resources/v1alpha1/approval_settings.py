@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from tarsy.resources.schema import Model, ToolPattern, Unique, ValidationRule
+from tarsy.resources.schema import Model, ToolName, ToolPattern, Unique, ValidationRule
 from tarsy.resources.v1alpha1.reach import ArgumentName
 
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
@@ -56,6 +56,17 @@ class DryRunDeclaration(Model):
     )
 
 
+class UndoDeclaration(Model):
+    """The call that undoes a call of some tools. It is proposed only, and needs approval itself."""
+
+    tools: _Tools = Field(description="Tools. * matches any characters. The first entry that names a tool counts.")
+    tool: ToolName = Field(description="Tool of this server that undoes the call.")
+    arguments: Expression = Field(
+        description="CEL expression over `arguments` of the call, `before`, the object before it, and `manifest`, the "
+        "same in JSON: the arguments of the call that undoes it, as a map. Values that are masked cannot be used."
+    )
+
+
 class ApprovalSettings(Model):
     """What is known of calls that need approval, and how they are decided."""
 
@@ -79,4 +90,7 @@ class ApprovalSettings(Model):
     )
     dry_run: Annotated[tuple[DryRunDeclaration, ...], Field(max_length=32)] = Field(
         default=(), description="Tools with a dry run. Its result is the preview."
+    )
+    undo: Annotated[tuple[UndoDeclaration, ...], Field(max_length=32)] = Field(
+        default=(), description="Calls that undo calls. They are shown, and never made by themselves."
     )

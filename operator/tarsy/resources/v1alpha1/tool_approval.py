@@ -91,6 +91,18 @@ class Preview(Model):
     )
 
 
+class UndoCall(Model):
+    """The call that would undo it, or why there is none."""
+
+    tool: ToolName | None = Field(default=None, description="Tool of the same server.")
+    arguments: Annotated[str, StringConstraints(max_length=MAX_ARGUMENTS)] | None = Field(
+        default=None, description="Arguments of the call that undoes it. It needs approval itself."
+    )
+    note: Annotated[str, clipped(MAX_CLAIM), StringConstraints(max_length=MAX_CLAIM)] | None = Field(
+        default=None, description="Why it cannot be undone."
+    )
+
+
 class CallGrounds(Model):
     """The agent's reason, with the results that it cites."""
 
@@ -147,6 +159,8 @@ class ToolApprovalSpec(Model):
             "arguments",
             "targets",
             "preview",
+            "undo",
+            "undoes",
             "why",
             "expiresAt",
             "required",
@@ -168,6 +182,10 @@ class ToolApprovalSpec(Model):
         default=(), max_length=MAX_TARGETS, description="Objects that the call changes, if the MCPServer declares them."
     )
     preview: Preview = Field(description="What the call would change.")
+    undo: UndoCall | None = Field(default=None, description="How the call can be undone, if the MCPServer declares it.")
+    undoes: ObjectName | None = Field(
+        default=None, description="ToolApproval of the call that this one undoes, as its undo says."
+    )
     why: CallGrounds = Field(description="Reason and evidence.")
     expires_at: Time = Field(description="Time until which people can decide.")
     required: Annotated[int, Field(ge=1, le=2)] = Field(description="Number of people who must approve.")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tarsy.engine.conversation.masking import Mask
@@ -13,6 +13,7 @@ from tarsy.resources.v1alpha1.tool_approval import MAX_CLAIM
 from tarsy.runtime.approving.declared import DeclaredTarget, TargetsUnknown, as_bound, declared_targets
 from tarsy.runtime.approving.preview import shown_answer, shown_objects
 from tarsy.runtime.approving.reading import TargetsUnread
+from tarsy.runtime.approving.undo import masked_image, undo_of
 
 ReadObjects = Callable[[str | None, Sequence[TargetName]], Awaitable[list[Mapping[str, Any] | None]]]
 """Reads objects as a ServiceAccount of the run's namespace; raises TargetsUnread."""
@@ -26,13 +27,15 @@ class ExaminedCall:
         targets: the objects that it changes; empty: not known.
         preview: for people.
         unknown: why the objects are not known.
-        objects: the objects, in the order of the targets.
+        before: the objects without secrets, in the order of the targets; None: the server declares no undo.
+        undo: the call that would undo it, or why there is none; None: the server declares none.
     """
 
     targets: tuple[TargetState, ...] = ()
     preview: Mapping[str, str] = field(default_factory=lambda: {"kind": "None"})
     unknown: str | None = None
-    objects: tuple[Mapping[str, Any] | None, ...] = ()
+    before: tuple[Mapping[str, Any] | None, ...] | None = None
+    undo: Mapping[str, str] | None = None
 
     @property
     def managed(self) -> tuple[TargetState, ...]:
@@ -100,7 +103,12 @@ class CallExaminer:
         preview = await self._preview(rules, tool, declared, objects, mask, dry_run)
         notes = [preview.get("note", ""), f"The objects that it changes are not known: {unknown}." if unknown else ""]
         note = " ".join(text for text in notes if text)[:MAX_CLAIM]
-        return ExaminedCall(states, {**preview, **({"note": note} if note else {})}, unknown, tuple(objects))
+        found = ExaminedCall(states, {**preview, **({"note": note} if note else {})}, unknown)
+        if rules.undo_rule(tool) is None:
+            return found
+        images = [await asyncio.to_thread(masked_image, obj, mask) for obj in objects]
+        undo = undo_of(rules, tool, as_bound(server.reach, arguments), [usable for _, usable in images])
+        return replace(found, before=tuple(kept for kept, _ in images), undo=undo)
 
     async def _states(
         self, declared: Sequence[DeclaredTarget], account: str | None

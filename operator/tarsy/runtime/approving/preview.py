@@ -12,6 +12,7 @@ import yaml
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.masking import without_secrets_or_withheld
+from tarsy.record.approval import plain_json
 from tarsy.resources.v1alpha1.tool_approval import MAX_DIFF
 from tarsy.runtime.approving.declared import DeclaredTarget, manifests_in
 
@@ -133,8 +134,18 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
+def manifest_text(obj: Mapping[str, Any]) -> str:
+    """Returns an object in YAML, without its status and what the API server alone writes."""
+    return yaml.dump(_plain(obj), Dumper=_Plain, sort_keys=True, allow_unicode=True, width=1000)
+
+
+def as_manifest(obj: Any) -> str | None:
+    """Returns an object as a manifest in JSON; None for one that does not exist."""
+    return None if obj is None else plain_json(obj)
+
+
 def _text(obj: Mapping[str, Any], mask: Mask) -> str:
-    return _masked(yaml.dump(_plain(obj), Dumper=_Plain, sort_keys=True, allow_unicode=True, width=1000), mask)
+    return _masked(manifest_text(obj), mask)
 
 
 def _masked(text: str, mask: Mask) -> str:

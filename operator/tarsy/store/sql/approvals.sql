@@ -43,6 +43,15 @@ WHERE interaction = :interaction AND state = 'approved'
 -- name: of_object
 {_approval} WHERE a.object_uid = :object_uid
 
+-- The last call that was sent and that a call undoes, as people were shown it.
+-- name: undone
+SELECT a.id, i.name AS run_name
+FROM tool_approval a JOIN investigation i ON i.id = a.investigation
+WHERE a.investigation = ANY(:investigations::uuid[]) AND a.state = 'consumed'
+    AND a.request->'server'->>'uid' = :server_uid AND a.request->'shown'->'undo'->>'tool' = :tool
+    AND a.request->'shown'->'undo'->>'arguments' = :arguments
+ORDER BY a.requested_at DESC LIMIT 1
+
 -- name: count
 SELECT count(*) AS asked FROM tool_approval WHERE investigation = :investigation
 
