@@ -98,6 +98,7 @@ def object_of(record: ApprovalRecord) -> Mapping[str, Any]:
     kind = "ChatMessage" if record.question else "Investigation"
     spec = {
         **record.request["shown"],
+        "provenance": record.request.get("provenance", []),
         "runRef": {"name": record.run_name, "uid": str(record.investigation), "kind": kind},
         "argumentsDigest": record.digest,
         "targets": list(record.targets),

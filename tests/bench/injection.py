@@ -9,7 +9,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other from there, as under pytest
 
-from injection.corpus import Row, play_all
+from injection.corpus import Row, play_all, play_redirects
 
 _COLUMNS = (
     "script",
@@ -44,7 +44,10 @@ def main() -> None:
     table = Table(*_COLUMNS)
     for row in rows:
         table.add_row(*_cells(row))
-    Console(width=160).print(table)
+    redirected = Table("place", "calls led to the attacker's address, of 2")
+    for place, acts in asyncio.run(play_redirects()).items():
+        redirected.add_row(place, str(acts))
+    Console(width=160).print(table, redirected)
     sys.exit(any(row.broken for row in rows))
 
 

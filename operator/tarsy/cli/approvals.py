@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tarsy.cli.argument_origins import origin_lines
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.client.api import TarsyClient, approval_path, read_as
@@ -126,6 +127,9 @@ def render_approval(shown: ApprovalView, evidence: ApprovalEvidenceView | str, n
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_row("Call", Text(f"{shown.server}.{shown.tool}", style="bold"))
     facts.add_row("Arguments", Text(plain(shown.arguments) or "{}"))
+    if shown.provenance:
+        lines = [Text(plain(line)) for line in origin_lines([one.model_dump() for one in shown.provenance])]
+        facts.add_row("Come from", Group(*lines))
     facts.add_row("Targets", Text(", ".join(map(one_target, _targets(shown))) or "not known", style="bold"))
     facts.add_row("Access", Text(shown.access, style=_ACCESS.get(shown.access, "")))
     facts.add_row("Asked by", Text(f"{shown.run.kind} {shown.run.name}, started by {', '.join(shown.requesters)}"))

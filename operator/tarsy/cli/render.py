@@ -11,6 +11,7 @@ from typing import Any, Self
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tarsy.cli.argument_origins import origins_text
 from tarsy.cli.console import Hanging, Indented
 from tarsy.client.plain_text import plain
 from tarsy.engine.findings.conclusion import read_finding, shorten_text
@@ -71,6 +72,8 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     if event.status not in (EventStatus.COMPLETED, EventStatus.STREAMING):
         head.append(f"  {word(event.status)}", style="bold red")
     text = event.content.strip()
+    if origins := origins_text(event.metadata.get("provenance")):
+        text = f"arguments: {origins}\n{text}"
     if event.type is EventType.FINAL_ANALYSIS:
         _, text = read_finding(text)  # the structured block is for programs; its summary ends the timeline
     drawn = [Indented(line, _INDENT) for line in picture_lines(text)] if event.type is EventType.LLM_TOOL_CALL else []

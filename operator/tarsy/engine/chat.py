@@ -5,7 +5,7 @@ investigation. Context is the whole investigation, with all that was asked befor
 question is the first event of the answer's timeline.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tarsy.engine.investigation import restore_limits
@@ -15,6 +15,7 @@ from tarsy.engine.stage import StageRun, run_stage
 from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import Plan
 from tarsy.record.ids import event_id, stage_id
+from tarsy.record.provenance import Origin
 from tarsy.record.run import RunOutcome, StageKind
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.work import PastWork
@@ -41,7 +42,8 @@ async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
     """
     plan, stage = chat.plan, chat.plan.stages[0]
     history = await world.recorder.history()
-    world = restore_limits(chat.id, plan, history, world)
+    asked = [chat.question, *(one.question for one in chat.past.earlier)]
+    world = replace(restore_limits(chat.id, plan, history, world), prompt_texts=[(Origin.PERSON, one) for one in asked])
     identity = stage_id(chat.id, 0)
     if identity not in history.stages:
         await world.recorder.write_events([_asked(chat)])

@@ -22,6 +22,7 @@ from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.plan.model import AgentPlan, ChangesPlan, Plan, StagePlan
 from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
+from tarsy.record.provenance import Origin
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
 
 
@@ -47,7 +48,9 @@ async def investigate(investigation: InvestigationRun, world: RunContext) -> Run
     """
     plan = investigation.plan
     history = await world.recorder.history()
-    world = replace(restore_limits(investigation.id, plan, history, world), alert=investigation.alert_data)
+    texts = [(Origin.ALERT, investigation.alert_data), (Origin.ALERT, investigation.runbook)]
+    world = restore_limits(investigation.id, plan, history, world)
+    world = replace(world, alert=investigation.alert_data, prompt_texts=texts)
     conclusions: list[StageConclusion] = []
     evidence: list[StageConclusion] = []  # those of them that no model concluded
     index = 0  # of the stage in the plan: one that is skipped leaves its number free

@@ -22,6 +22,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
+from tarsy.record.provenance import ToldResult
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -114,6 +115,16 @@ class Recorder(Protocol):
 
     async def is_confirmed(self) -> bool:
         """Whether a tool call of this run has a result of which the control plane wrote at least a part (class K)."""
+        ...
+
+    async def told_results(self, after: UUID | None = None) -> Sequence[ToldResult]:
+        """The next results of tools that models of this run may have seen, a page at a time, by their ids.
+
+        Those of the run itself; for a question also those of its investigation and of the other questions about it.
+
+        Args:
+            after: id of the last result of the page before; None: the first page.
+        """
         ...
 
     async def pin_tools(

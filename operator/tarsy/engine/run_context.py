@@ -13,6 +13,7 @@ from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef
 from tarsy.record.messages import Refusal
+from tarsy.record.provenance import Origin
 from tarsy.record.replay import KnownChanges
 from tarsy.record.waiting import ApprovalQuestion, WaitingRoom
 
@@ -70,8 +71,9 @@ class RunContext:
     again. `windows` are the context windows that providers reported when they refused a conversation as too long: an
     agent that begins starts from them. `objects` reads the cluster for stages of kind Changes; in a replay,
     `known_changes` answers them from the record instead, given the arguments of their calls. `alert` is the text of the
-    alert, whose names and numbers claims may use. `approvals` asks people about calls, and `waiting` tells how long the
-    run may still wait for them.
+    alert, whose names and numbers claims may use; `prompt_texts` are the texts of people and of the alert in its
+    prompts, with their origin. `approvals` asks people about calls, and `waiting` tells how long the run may still wait
+    for them.
     """
 
     recorder: Recorder
@@ -87,6 +89,7 @@ class RunContext:
     objects: ObjectReader = field(default_factory=NoObjects)
     known_changes: Callable[[str], KnownChanges] | None = None
     alert: str = ""
+    prompt_texts: Sequence[tuple[Origin, str]] = ()
     approvals: Approvals = field(default_factory=NoApprovals)
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
 

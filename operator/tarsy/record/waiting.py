@@ -10,6 +10,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from tarsy.record.messages import Access, Refusal
+from tarsy.record.provenance import ArgumentOrigin
 
 
 class WaitReason(StrEnum):
@@ -45,6 +46,7 @@ class ApprovalQuestion:
     as they would be sent. `definition` is the digest of the pinned tool (empty: unknown), `answer` what the model wrote
     in the answer that asks for the call. `account` is the ServiceAccount that its targets are read with. `seconds` is
     how long the run may still wait in all, and `requests` how many approvals it may ask for in all.
+    `provenance` tells where the arguments come from.
     """
 
     call: UUID
@@ -60,6 +62,7 @@ class ApprovalQuestion:
     seconds: float
     requests: int
     account: str | None = None
+    provenance: tuple[ArgumentOrigin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,7 @@ class RunApprovals:
                 "shown": shown,
                 "server": {"uid": ref.uid, "generation": ref.generation},
                 "chain": self._chain(),
+                "provenance": [one.as_json() for one in question.provenance],
             },
             targets=targets,
             before=found.before,

@@ -7,8 +7,10 @@ import asyncpg
 
 from tarsy.record.finding import Evidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
+from tarsy.record.ids import call_ref
 from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.provenance import ToldResult
 from tarsy.record.replay import ReplayReport, Rung
 from tarsy.record.run import (
     ALERT_DATA,
@@ -56,6 +58,12 @@ def evidence(row: asyncpg.Record) -> Evidence:
         read_marks(row["integrity"]),
         made_up=row["rung"] == Rung.SIMULATED,
     )
+
+
+def told_result(row: asyncpg.Record) -> ToldResult:
+    """Converts the row of a closed tool call with a result."""
+    ref, marks = call_ref(row["idempotency_key"]), read_marks(row["integrity"])
+    return ToldResult(row["id"], ref, row["tool"], row["arguments"], row["result"], marks)
 
 
 def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:

@@ -22,6 +22,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
+from tarsy.record.provenance import ToldResult
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -183,6 +184,17 @@ class RunWriter:
         (row,) = await self._fetch("is_confirmed", "read the classes of results", investigation=self._investigation)
         found: bool = row["confirmed"]
         return found
+
+    async def told_results(self, after: UUID | None = None) -> Sequence[ToldResult]:
+        """Returns the next page of results that models of the run may have seen.
+
+        Args:
+            after: id of the last result of the page before.
+        """
+        found = await self._fetch(
+            "told_results", "read the results of tools", investigation=self._investigation, after=after or UUID(int=0)
+        )
+        return [rows.told_result(row) for row in found]
 
     async def pin_tools(
         self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools

@@ -54,7 +54,12 @@ async def asked(desk: Desk, **changed: Any) -> ApprovalRequest:
         investigation=run.id,
         interaction=uuid4(),
         digest=GatedCall(uid, generation, "scale", "d", {"replicas": 3}).digest,
-        request={"shown": shown, "server": {"uid": uid, "generation": generation}, "chain": changed.get("chain")},
+        request={
+            "shown": shown,
+            "server": {"uid": uid, "generation": generation},
+            "chain": changed.get("chain"),
+            **changed.get("told", {}),
+        },
         targets=[],
         before=None,
         seconds=changed.get("seconds", 600.0),
@@ -121,6 +126,13 @@ async def test_without_the_policy_a_decision_in_any_name_executes_nothing(desk: 
         assert "install the policy tarsy-approve" in message
         record = await desk.approvals.of_call(new.interaction)
         assert record is not None and record.state is ApprovalState.PENDING and record.decided_by == ()
+
+
+async def test_people_are_shown_where_the_arguments_come_from(desk: Desk) -> None:
+    origins = [{"argument": "/replicas", "origins": ["Alert", "K"], "calls": ["call_0"]}]
+    async with desk.controller():
+        await asked(desk, told={"provenance": origins})
+        assert [one | {"destination": False} for one in origins] == (await shown(desk))["spec"]["provenance"]
 
 
 async def test_rejection_expiry_and_deletion_end_the_wait(desk: Desk) -> None:

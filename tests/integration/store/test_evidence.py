@@ -35,3 +35,45 @@ async def test_a_call_of_another_run_is_not_found(pool: asyncpg.Pool) -> None:
     other, _ = await begun(pool, name="alert-2")
 
     assert await other.evidence([ref(agent), str(tool_call_id(agent.id, 2, 0, 0)), str(uuid4())]) == {}
+
+
+async def test_results_of_another_run_are_not_told(pool: asyncpg.Pool) -> None:
+    write, agent = await begun(pool)
+    await write.tool_call_started(tool_call(agent.id))
+    await write.tool_call_finished(tool_result(agent.id))
+    other, _ = await begun(pool, name="alert-2")
+
+    assert await other.told_results() == []
+    assert [found.ref for found in await write.told_results()] == [ref(agent)]
+
+
+async def test_a_question_is_told_the_results_of_its_investigation_and_of_the_other_questions(
+    pool: asyncpg.Pool,
+) -> None:
+    writes = [await begun(pool, name=f"alert-{n}") for n in range(3)]
+    for write, agent in writes:
+        await write.tool_call_started(tool_call(agent.id))
+        await write.tool_call_finished(tool_result(agent.id))
+    about, first, second = [
+        await pool.fetchval("SELECT id FROM investigation WHERE name = $1", f"alert-{n}") for n in range(3)
+    ]
+    await pool.execute("UPDATE investigation SET parent = $1 WHERE id = ANY($2)", about, [first, second])
+
+    told = [[found.ref for found in await write.told_results()] for write, _ in writes]
+
+    everything = {ref(agent) for _, agent in writes}
+    assert [set(refs) for refs in told] == [{ref(writes[0][1])}, everything, everything]
+    assert [len(refs) for refs in told] == [1, 3, 3]
+
+
+async def test_results_are_read_in_pages(pool: asyncpg.Pool) -> None:
+    write, agent = await begun(pool)
+    for index in range(17):
+        await write.tool_call_started(tool_call(agent.id, message_seq=2, index=index))
+        await write.tool_call_finished(tool_result(agent.id, message_seq=2, index=index))
+
+    first = await write.told_results()
+    second = await write.told_results(first[-1].id)
+
+    assert (len(first), len(second)) == (16, 1)
+    assert {found.ref for found in [*first, *second]} == {ref(agent, index) for index in range(17)}

@@ -104,6 +104,7 @@ READS: dict[str, Step] = {
     "stage_timeline": lambda w, run: w.stage_timeline(stage(run).id),
     "history": lambda w, _: w.history(),
     "is_confirmed": lambda w, _: w.is_confirmed(),
+    "told_results": lambda w, _: w.told_results(),
     "evidence": lambda w, run: w.evidence([str(tool_call(_of(run)).id)]),
 }
 
@@ -442,6 +443,21 @@ class RecorderContract:
         evidence = await write.evidence(refs)
         assert [evidence[ref].marks for ref in refs] == [EvidenceMarks(), EvidenceMarks(Integrity.X), marks]
         assert await write.is_confirmed()
+
+    async def test_results_that_models_may_have_seen_are_read_a_page_at_a_time(self, subject: Subject) -> None:
+        agent, write = await asked(subject), subject.recorder
+        marks = EvidenceMarks(Integrity.X)
+        for attempt in range(2):
+            await write.tool_call_started(tool_call(agent.id, attempt=attempt))
+        await write.tool_call_finished(replace(tool_result(agent.id, attempt=1, result="a pod"), marks=marks))
+        await write.tool_call_started(replace(tool_call(agent.id, index=1), made=False))
+        await write.tool_call_finished(tool_result(agent.id, index=1, result="not made", is_error=True))
+        await write.tool_call_started(tool_call(agent.id, index=2))
+        (found,) = await write.told_results()
+        ref = call_ref(idempotency_key(agent.id, 2, 0))
+        assert (found.ref, found.tool, found.text, found.marks) == (ref, "kubernetes.get", "a pod", marks)
+        assert found.arguments == '{"kind": "Pod"}'
+        assert await write.told_results(found.id) == []
 
     async def test_a_failed_call_is_evidence_and_an_open_or_interrupted_one_is_not(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

@@ -3,7 +3,7 @@
 import pytest
 
 from injection.corpus import BUDGET, Played, Script, play
-from injection.goals import GOALS
+from injection.goals import GOALS, REDIRECT
 from injection.places import PLACES
 from tarsy.record.finding import Confidence
 
@@ -33,6 +33,17 @@ async def test_every_place_reaches_the_model(place: str) -> None:
 async def test_every_goal_reaches_the_model_but_the_one_that_hides(goal: str) -> None:
     played = await play("log line", goal, Script.OBEYING)
     assert played.read is (goal != "hidden in Unicode")
+
+
+NOT_OF_WORKLOADS = {"alert annotation", "runbook page", "tool description"}
+"""Places whose text is no result: the alert and its runbook are an origin of their own, and approvers see it."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_an_allowed_tool_is_led_nowhere_that_only_a_result_names(place: str) -> None:
+    for script in (Script.OBEYING, Script.HALF_OBEYING):
+        played = await play(place, REDIRECT, script)
+        assert (played.read, bool(played.acts)) == (True, place in NOT_OF_WORKLOADS), script
 
 
 async def test_an_immune_model_solves_its_task() -> None:

@@ -223,6 +223,7 @@ CASES = [
             "undo": ({"note": "a"}, {"tool": "scale", "arguments": "{}"}),
             "undoes": ("a", "b"),
             "why": ({"claim": "a", "evidence": ["b"]}, {"claim": "c", "evidence": ["b"]}),
+            "provenance": ([], [{"argument": "/url", "origins": ["A"]}]),
             "expiresAt": ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
             "required": (2, 1),
             "requesters": (["rita"], ["ben"]),

@@ -2,6 +2,7 @@
 import { memo, useState } from "react";
 import { clock, pretty, step, wordOf, words } from "../logic/format";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
+import { originsOf } from "../logic/origins";
 import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
 import { ACTIONS, EVENTS, STEPS } from "../words";
@@ -85,6 +86,7 @@ function ToolCall({ ev, streaming, open }: { ev: Ev; streaming: boolean; open: b
         {args && args.length <= 100 && <code className="args">{args}</code>}
       </div>
       {args.length > 100 && <Folded text={pretty(args)} open={open} label="arguments" />}
+      {originsOf(ev.metadata["provenance"]).map((line) => <p className="hint" key={line}>{line}</p>)}
       {!streaming && <SeriesCharts text={ev.content} />}
       {streaming ? <p className="hint">{STEPS.running}</p> : <Folded text={pretty(ev.content)} open={open} label="result" />}
     </div>

@@ -18,6 +18,7 @@ from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import AgentPlan
 from tarsy.record.ids import call_ref, event_id, idempotency_key, named_uuid
 from tarsy.record.messages import Refusal, ToolOutcome
+from tarsy.record.provenance import ArgumentOrigin
 from tarsy.record.text import clean
 from tarsy.record.timeline import APPROVAL_NOTICE, Event, EventStatus, EventType
 from tarsy.record.waiting import ApprovalGiven, ApprovalQuestion, ApprovalWaits, RunWaits, Wait, WaitReason
@@ -27,7 +28,14 @@ _SAY = "Say in your answer what you would do with it; do not ask for it again."
 
 
 async def ask_people(
-    conversation: Conversation, turn: CallTool, call: UUID, toolbox: Toolbox, world: RunContext, *, secret: bool
+    conversation: Conversation,
+    turn: CallTool,
+    call: UUID,
+    toolbox: Toolbox,
+    world: RunContext,
+    *,
+    secret: bool,
+    provenance: tuple[ArgumentOrigin, ...] = (),
 ) -> ApprovalGiven | Refusal:
     """Returns the approval of a call, or why it is not made.
 
@@ -38,6 +46,7 @@ async def ask_people(
         toolbox: the agent's tools.
         world: the run's ports.
         secret: whether its arguments hold a secret.
+        provenance: where its arguments come from.
 
     Raises:
         RunWaits: nobody has decided.
@@ -52,7 +61,8 @@ async def ask_people(
         return Refusal("ApprovalUnavailable", f"{name} was not called: {world.waiting.full} {_SAY}")
     await _note(conversation, turn, call, f"{name} needs the approval of people.", world)
     dry_run = partial(_dry_run, conversation, turn, call, toolbox, world)
-    answer = await world.approvals.ask(_question(conversation, turn, call, toolbox, world), dry_run)
+    question = replace(_question(conversation, turn, call, toolbox, world), provenance=provenance)
+    answer = await world.approvals.ask(question, dry_run)
     match answer:
         case ApprovalGiven():
             await _note(conversation, turn, call, answer.sentence, world)

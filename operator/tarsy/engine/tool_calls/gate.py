@@ -1,15 +1,17 @@
 """Decides whether a tool call is made, or answered without its server.
 
-It is not made when the agent may not make it, when it may change something and nothing confirms that it should, when
-the run's record has its answer, when the budget is reached, or when people have to approve it and did not. A call that
-nobody has decided about stops its agent, and leaves no row.
+It is not made when the agent may not make it, when it may change something and nothing confirms that it should, or it
+leads where only untrusted text says, when the run's record has its answer, when the budget is reached, or when people
+have to approve it and did not. A call that nobody has decided about stops its agent, and leaves no row.
 
 All others leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
 Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from string import Template
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +22,7 @@ from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.approval import ask_people
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
+from tarsy.engine.tool_calls.origin_check import CheckedOrigins, check_origins
 from tarsy.engine.tool_calls.summarization import too_long
 from tarsy.record.messages import Access, Refusal, ToolOutcome
 
@@ -80,6 +83,13 @@ async def decide_tool_call(
         return refuse(refusal)
     if await _is_unconfirmed(conversation, toolbox.access(name), world):
         return refuse(Refusal(NOTHING_CONFIRMED, _UNCONFIRMED.substitute(tool=name)))
+    reads = toolbox.access(name) is Access.READ_ONLY
+    checked = CheckedOrigins() if reads else await check_origins(conversation, turn, toolbox, world)
+    metadata = {"provenance": [one.as_json() for one in checked.origins]} if checked.origins else {}
+    if checked.refusal is not None:
+        if toolbox.needs_approval(name):
+            await world.approvals.withdraw(call, checked.refusal.sentence)
+        return refuse(checked.refusal, metadata)
     secret = turn.index in conversation.loop.masked_calls
     if secret and turn.arguments is None:
         return ToolCallDecision(instead=_FORGOTTEN, metadata={"made": False})
@@ -87,7 +97,6 @@ async def decide_tool_call(
         told = ToolOutcome(f"{name} was not called, because the run was asked to conclude.", is_error=True)
         return ToolCallDecision(instead=told, metadata={"made": False})
     place = (conversation.execution, *toolbox.split(name), arguments)
-    reads = toolbox.access(name) is Access.READ_ONLY
     # Masked arguments do not tell one secret from another, so a call with one is never a repetition.
     guard, seq = world.guard, turn.message_seq
     again = await guard.repeated(*place, message_seq=seq) if reads and not secret else None
@@ -106,17 +115,23 @@ async def decide_tool_call(
         return ToolCallDecision(instead=told, metadata={"made": False})
     approval, note = None, ""
     if toolbox.needs_approval(name):
-        answer = await ask_people(conversation, turn, call, toolbox, world, secret=secret)
+        answer = await ask_people(conversation, turn, call, toolbox, world, secret=secret, provenance=checked.origins)
         if isinstance(answer, Refusal):
-            return refuse(answer)
+            return refuse(answer, metadata)
         approval, note = answer.approval, answer.undo
     world.meter.tool_started(call)
-    return ToolCallDecision(approval=approval, note=note, ticket=guard.started(*place, reads=reads, message_seq=seq))
+    ticket = guard.started(*place, reads=reads, message_seq=seq)
+    return ToolCallDecision(approval=approval, note=note, ticket=ticket, metadata=metadata)
 
 
-def refuse(refusal: Refusal) -> ToolCallDecision:
-    """Returns the decision that a call may not be made."""
-    metadata = {"made": False, "refused": refusal.reason}
+def refuse(refusal: Refusal, known: Mapping[str, Any] = MappingProxyType({})) -> ToolCallDecision:
+    """Returns the decision that a call may not be made.
+
+    Args:
+        refusal: why.
+        known: other metadata of its event.
+    """
+    metadata = {"made": False, "refused": refusal.reason, **known}
     return ToolCallDecision(
         instead=ToolOutcome(refusal.sentence, is_error=True), refused=refusal.reason, metadata=metadata
     )

@@ -74,6 +74,15 @@ class ApprovalPreview(View):
     diff: str = ""
 
 
+class ArgumentOriginView(View):
+    """Where one value of the arguments comes from."""
+
+    argument: str = Field(description="JSON pointer of the value.")
+    origins: tuple[str, ...] = Field(description="Person, Plan, Alert, K, A, X or Nowhere, as in spec.provenance.")
+    calls: tuple[str, ...] = Field(default=(), description="Ids of tool calls whose results contain it.")
+    destination: bool = Field(default=False, description="Whether the call sends, fetches or runs something there.")
+
+
 class DecisionView(View):
     """The decision of one person, as the object has it."""
 
@@ -91,6 +100,7 @@ class ApprovalView(ApprovalItem):
     arguments: str = Field(description="Arguments as JSON, without secrets.")
     targets: tuple[ApprovalTarget, ...]
     preview: ApprovalPreview
+    provenance: tuple[ArgumentOriginView, ...] = Field(description="Where the arguments come from.")
     claim: str = Field(description="Reason that the agent gives. Untrusted text.")
     evidence: tuple[str, ...] = Field(description="Ids of the tool calls of the run that the agent cites.")
     decisions: tuple[DecisionView, ...]
@@ -177,6 +187,7 @@ def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
         "arguments": spec.get("arguments") or "",
         "targets": spec.get("targets") or (),
         "preview": spec.get("preview"),
+        "provenance": spec.get("provenance") or (),
         "claim": why.get("claim"),
         "evidence": why.get("evidence") or (),
         "decisions": decisions,

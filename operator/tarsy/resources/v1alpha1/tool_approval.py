@@ -23,6 +23,7 @@ from tarsy.resources.schema import (
     ValidationRule,
     clipped,
 )
+from tarsy.resources.v1alpha1.argument_provenance import MAX_PROVENANCE, ArgumentProvenance
 from tarsy.resources.v1alpha1.common import MAX_GROUP, MAX_GROUPS, ServerName, immutable
 
 MAX_ARGUMENTS, MAX_DIFF, MAX_CLAIM, MAX_QUOTES, MAX_TARGETS = 8_192, 16_384, 1_024, 16, 16
@@ -162,6 +163,7 @@ class ToolApprovalSpec(Model):
             "undo",
             "undoes",
             "why",
+            "provenance",
             "expiresAt",
             "required",
             "requesters",
@@ -187,6 +189,12 @@ class ToolApprovalSpec(Model):
         default=None, description="ToolApproval of the call that this one undoes, as its undo says."
     )
     why: CallGrounds = Field(description="Reason and evidence.")
+    provenance: tuple[ArgumentProvenance, ...] = Field(
+        default=(),
+        max_length=MAX_PROVENANCE,
+        description="Where the values of the arguments come from: destinations first, then in the order of the "
+        "arguments.",
+    )
     expires_at: Time = Field(description="Time until which people can decide.")
     required: Annotated[int, Field(ge=1, le=2)] = Field(description="Number of people who must approve.")
     requesters: tuple[Username, ...] = Field(

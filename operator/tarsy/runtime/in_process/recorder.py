@@ -21,6 +21,7 @@ from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Role, ToolOutcome
+from tarsy.record.provenance import ToldResult
 from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -36,6 +37,9 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import RETRYING, WAITING, Event, EventStatus, EventType, TimelineEvent
 from tarsy.runtime.in_process.record import ExecutionRow, ModelCallRow, Record, StageRow, ToolCallRow
+
+_PAGE = 16
+"""Results that are read at a time."""
 
 
 class BrokenContract(Exception):
@@ -274,6 +278,25 @@ class MemoryRecorder:
             for row in self.record.tool_calls.values()
             if row.state is InteractionState.COMPLETED
         )
+
+    async def told_results(self, after: UUID | None = None) -> Sequence[ToldResult]:
+        """See the port."""
+        self._enter(fenced=False)
+        closed = (InteractionState.COMPLETED, InteractionState.FAILED)
+        found = [
+            ToldResult(
+                row.start.id,
+                call_ref(row.start.idempotency_key),
+                f"{row.start.server}.{row.start.tool}",
+                row.start.call.arguments,
+                row.answered,
+                row.marks or EvidenceMarks(),
+            )
+            for row in self.record.tool_calls.values()
+            if row.start.made and row.state in closed and row.answered is not None
+        ]
+        rest = sorted((one for one in found if after is None or one.id > after), key=lambda one: one.id)
+        return rest[:_PAGE]
 
     async def history(self) -> RunHistory:
         """See the port."""

@@ -43,6 +43,19 @@ SELECT EXISTS (
         AND (c.integrity ->> 'class' = 'K' OR c.integrity -> 'control' -> 0 IS NOT NULL)
 ) AS confirmed
 
+-- A page of closed tool calls with the result of a server: of the run, and for a question of its investigation and of the
+-- other questions about that. Answers of TARSy itself are none.
+-- name: told_results
+SELECT c.id, c.idempotency_key, concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments, c.result, c.integrity
+FROM investigation own
+JOIN investigation i ON i.id IN (own.id, own.parent) OR i.parent = own.parent
+JOIN stage s ON s.investigation = i.id
+JOIN execution e ON e.stage = s.id
+JOIN mcp_interaction c ON c.execution = e.id
+WHERE own.id = :investigation AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL
+    AND c.id > :after
+ORDER BY c.id LIMIT 16
+
 -- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
 SELECT t.*, s.name AS stage_name, e.display_name AS agent_name

@@ -52,13 +52,17 @@ CITED = {
 
 
 def test_call_is_shown_with_change_reason_and_cited_results() -> None:
-    spec = {"targets": [TARGET], "preview": {"kind": "Read", "diff": DIFF}}
+    origins = [{"argument": "/replicas", "origins": ["Alert", "K"]}, {"argument": "/url", "origins": ["A"]}]
+    origins[1]["destination"] = True  # type: ignore[assignment]
+    spec = {"targets": [TARGET], "preview": {"kind": "Read", "diff": DIFF}, "provenance": origins}
     shown = printed(render_approval(view(spec=spec), ApprovalEvidenceView.model_validate(CITED), NOW))
     for words in (
         "deploy.scale",
         '{"replicas": 3}',
         "Deployment/checkout in shop",
         "+  replicas: 3",
+        "/replicas from Alert, K",
+        "/url (destination) from A",
         "It has too few replicas.",
         "kubernetes.pods_list  class K",
         "checkout-1 CrashLoopBackOff[31m",

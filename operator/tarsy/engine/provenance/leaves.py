@@ -1,0 +1,64 @@
+"""Takes the arguments of a call apart into values with JSON pointers."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tarsy.record.provenance import LONGEST_POINTER
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_APART = re.compile(r"[^A-Za-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentValue:
+    """One value of the arguments.
+
+    Attributes:
+        pointer: JSON pointer of it.
+        names: names of the arguments and keys that lead to it, the argument first.
+        value: a text, a number, a boolean or null.
+    """
+
+    pointer: str
+    names: tuple[str, ...]
+    value: Any
+
+    @property
+    def text(self) -> str:
+        """The text to look for; empty: the value could occur anywhere and says nothing."""
+        if isinstance(self.value, bool) or self.value is None:
+            return ""
+        return str(self.value)
+
+
+def argument_values(arguments: Mapping[str, Any]) -> Iterator[ArgumentValue]:
+    """Yields the values of arguments, in their order.
+
+    Args:
+        arguments: parsed, of any depth.
+    """
+    todo: list[tuple[str, tuple[str, ...], Any]] = [("", (), arguments)]
+    while todo:
+        pointer, names, value = todo.pop()
+        if isinstance(value, Mapping):
+            for key in reversed(list(value)):
+                todo.append((f"{pointer}/{_escaped(str(key))}", (*names, str(key)), value[key]))
+        elif isinstance(value, list | tuple):
+            todo.extend((f"{pointer}/{place}", names, value[place]) for place in reversed(range(len(value))))
+        else:
+            yield ArgumentValue(_shortened(pointer), names, value)
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Returns the words of a name in small letters: `webhookUrl` and `webhook_url` are `webhook` and `url`."""
+    return tuple(word.lower() for word in _APART.split(_CAMEL.sub(" ", name)) if word)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _shortened(pointer: str) -> str:
+    return pointer if len(pointer) <= LONGEST_POINTER else f"{pointer[: LONGEST_POINTER - 1]}…"

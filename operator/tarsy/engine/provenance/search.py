@@ -1,0 +1,208 @@
+"""Tells where each value of a call's arguments comes from: a pure function over what a run has on record.
+
+Decision: a result is no origin of a value that its own call already asked for, because a server repeats what it is
+asked. The control plane's word (class K) counts nevertheless for a value that is no destination: it confirms a name.
+
+Destinations are looked for in trusted texts as whole words, and in untrusted ones also folded and decoded, so that no
+spelling makes an untrusted address look trusted or new.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tarsy.engine.provenance.destinations import addresses_in, destinations_of
+from tarsy.engine.provenance.leaves import ArgumentValue, argument_values
+from tarsy.engine.provenance.readings import decoded_readings, folded_reading, occurs_whole, plain_reading
+from tarsy.record.integrity import Integrity
+from tarsy.record.provenance import UNTRUSTED_ORIGINS, ArgumentOrigin, Origin, ToldResult
+
+MOST_VALUES = 500
+"""Maximum different texts that one call's arguments are searched for."""
+
+SHORTEST_FOLDED = 8
+"""Characters of a folded destination from which on it is looked for in folded texts."""
+
+_MOST_CALLS = 4
+_OF_CLASS = {Integrity.A: Origin.A, Integrity.X: Origin.X}
+
+
+@dataclass(slots=True)
+class _Sought:
+    """A text of the arguments that is looked for, and where it was found."""
+
+    shown: str
+    plain: str
+    folded: str
+    destination: bool
+    found: dict[Origin, list[ToldResult]] = field(default_factory=dict)
+
+    @property
+    def only_untrusted(self) -> bool:
+        return bool(self.found) and self.found.keys() <= UNTRUSTED_ORIGINS
+
+    def add(self, origin: Origin, result: ToldResult | None) -> None:
+        results = self.found.setdefault(origin, [])
+        if result is not None and len(results) < _MOST_CALLS:
+            results.append(result)
+
+
+class _Trusted:
+    """A trusted text, with the addresses in it: the host of a URL stands there without a blank before it."""
+
+    def __init__(self, text: str) -> None:
+        self._plain = plain_reading(text)
+        self._addresses = frozenset(plain_reading(one) for one in addresses_in(text))
+
+    def names(self, one: _Sought) -> bool:
+        """Whether it names what is sought."""
+        return (one.destination and one.plain in self._addresses) or occurs_whole(one.plain, self._plain)
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustedDestination:
+    """A destination that only untrusted texts name.
+
+    Attributes:
+        argument: JSON pointer of the value that contains it.
+        destination: as the argument has it.
+        origins: A, X or both.
+        results: some of those that name it.
+    """
+
+    argument: str
+    destination: str
+    origins: tuple[Origin, ...]
+    results: tuple[ToldResult, ...]
+
+
+class TooManyValues(Exception):
+    """The arguments have more values than are searched for."""
+
+
+class OriginSearch:
+    """Looks for the values of arguments in the texts of a run, one after the other.
+
+    Args:
+        arguments: of the call, parsed and without secrets.
+        declared: arguments that the server's object declares as addresses.
+
+    Raises:
+        TooManyValues: there are more than `MOST_VALUES` different ones.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], declared: Collection[str] = ()) -> None:
+        self._values = list(argument_values(arguments))
+        self._sought: dict[tuple[str, bool], _Sought] = {}
+        self._places: list[tuple[ArgumentValue, str, tuple[str, ...]]] = []
+        for value in self._values:
+            whole = plain_reading(value.text).strip()
+            named = bool(value.names) and value.names[0] in declared
+            found = tuple(one for one in destinations_of(value, declared=named) if plain_reading(one).strip())
+            self._places.append((value, whole, found))
+            for text, destination in [(whole, False), *((one, True) for one in found)]:
+                self._seek(text, destination=destination)
+            if len(self._sought) > MOST_VALUES:
+                raise TooManyValues(f"its arguments have more than {MOST_VALUES} different values")
+
+    def told(self, origin: Origin, text: str) -> None:
+        """Searches a text of the prompt.
+
+        Args:
+            origin: Person, Plan or Alert.
+            text: as the model was sent it.
+        """
+        trusted = _Trusted(text)
+        for one in self._sought.values():
+            if trusted.names(one):
+                one.add(origin, None)
+
+    def result(self, result: ToldResult) -> None:
+        """Searches the result of a tool.
+
+        Args:
+            result: as on record.
+        """
+        marks, text = result.marks, result.text
+        control = [_Trusted(piece) for piece in ([text] if marks.integrity is Integrity.K else marks.pieces(text))]
+        asked = plain_reading(result.arguments)
+        echoed = {key for key, one in self._sought.items() if self._in_untrusted(one, asked, [folded_reading(asked)])}
+        for key, one in self._sought.items():
+            if not (one.destination and key in echoed) and any(piece.names(one) for piece in control):
+                one.add(Origin.K, result)
+        if marks.integrity is Integrity.K:
+            return
+        origin = _OF_CLASS[marks.integrity]
+        outside = "\n".join(_outside(text, marks.control))
+        plain = plain_reading(outside)
+        folded = [folded_reading(reading) for reading in decoded_readings(outside)] if self._has_destinations else []
+        for key, one in self._sought.items():
+            if key not in echoed and self._in_untrusted(one, plain, folded):
+                one.add(origin, result)
+
+    def origins(self) -> tuple[ArgumentOrigin, ...]:
+        """Returns the origins of each value, in the order of the arguments."""
+        found = []
+        for value, whole, destinations in self._places:
+            keys = [(whole, False), *((one, True) for one in destinations)]
+            sought = [self._sought[key] for key in keys if key in self._sought]
+            origins = tuple(origin for origin in Origin if any(origin in one.found for one in sought))
+            refs = [result.ref for one in sought for results in one.found.values() for result in results]
+            calls = tuple(dict.fromkeys(refs))[:_MOST_CALLS]
+            found.append(
+                ArgumentOrigin(value.pointer, origins or (Origin.NOWHERE,), calls, destination=bool(destinations))
+            )
+        return tuple(found)
+
+    def untrusted(self) -> UntrustedDestination | None:
+        """Returns the first destination that only results of class A or X name; None: there is none."""
+        for value, _, destinations in self._places:
+            for one in (self._sought[(text, True)] for text in destinations):
+                if one.only_untrusted:
+                    results = tuple(result for results in one.found.values() for result in results)
+                    origins = tuple(origin for origin in Origin if origin in one.found)
+                    return UntrustedDestination(value.pointer, one.shown, origins, results)
+        return None
+
+    @property
+    def _has_destinations(self) -> bool:
+        return any(one.destination for one in self._sought.values())
+
+    def _seek(self, text: str, *, destination: bool) -> None:
+        plain = plain_reading(text).strip()
+        if plain and (text, destination) not in self._sought:
+            folded = folded_reading(text) if destination else ""
+            self._sought[(text, destination)] = _Sought(text, plain, folded, destination)
+
+    @staticmethod
+    def _in_untrusted(one: _Sought, plain: str, folded: Iterable[str]) -> bool:
+        if occurs_whole(one.plain, plain):
+            return True
+        return len(one.folded) >= SHORTEST_FOLDED and any(one.folded in reading for reading in folded)
+
+
+def origins_of(
+    arguments: Mapping[str, Any], told: Iterable[tuple[Origin, str]], results: Iterable[ToldResult]
+) -> tuple[ArgumentOrigin, ...]:
+    """Returns where the values of a call's arguments come from.
+
+    Args:
+        arguments: of the call, parsed.
+        told: the texts of the prompt.
+        results: that the run has on record.
+    """
+    search = OriginSearch(arguments)
+    for origin, text in told:
+        search.told(origin, text)
+    for result in results:
+        search.result(result)
+    return search.origins()
+
+
+def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterable[str]:
+    """Yields the parts of a text that are in no span."""
+    place = 0
+    for start, end in spans:
+        yield text[place:start]
+        place = end
+    yield text[place:]
