@@ -117,13 +117,18 @@ class Recorder(Protocol):
         """Whether a tool call of this run has a result of which the control plane wrote at least a part (class K)."""
         ...
 
-    async def told_results(self, after: UUID | None = None) -> Sequence[ToldResult]:
-        """The next results of tools that models of this run may have seen, a page at a time, by their ids.
+    async def told_results(
+        self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
+    ) -> Sequence[ToldResult]:
+        """The next results of tools that the model of an execution may know of, a page at a time, by their ids.
 
-        Those of the run itself; for a question also those of its investigation and of the other questions about it.
+        Those of the execution itself and of earlier stages, not of agents beside it; for a question also those of its
+        investigation and of the other questions about that.
 
         Args:
+            execution: of the agent.
             after: id of the last result of the page before; None: the first page.
+            sensitive: only those whose text must not leave.
         """
         ...
 

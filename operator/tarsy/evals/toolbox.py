@@ -19,6 +19,7 @@ from tarsy.evals.cassette import Cassette, Place, ServerRecord, ToolRecord
 from tarsy.evals.matching import NO_DEFINITIONS, Ladder, RecordedAnswer
 from tarsy.masking import InvalidPattern, MaskingOutcome, off_loop, without_secrets_or_withheld
 from tarsy.mcp.agent_tools import Offers, split
+from tarsy.mcp.result_marks import labelled
 from tarsy.mcp.tool_catalog import Offer, offer
 from tarsy.plan.model import MaskingPlan, ServerPlan
 from tarsy.record.ids import execution_id, idempotency_key, stage_id
@@ -137,6 +138,7 @@ class ReplayToolbox:
     def __init__(self, servers: Sequence[ServerPlan], replay: ReplayToolboxes, live: LiveTools | None) -> None:
         self._replay = replay
         self._live = live
+        self._plans = {plan.name: plan for plan in servers}
         self._masks: dict[str, _Mask] = {}
         self._unavailable: dict[str, str] = {}
         self._instructions: dict[str, str] = {}
@@ -229,6 +231,7 @@ class ReplayToolbox:
             masked = await off_loop(partial(self._masked, server, found.result), len(found.result))
             source = ReplayedFrom(found.rung, found.line)
             marks = None if found.marks is None or masked.withheld else found.marks.moved(found.result, masked.text)
+            marks = labelled(self._plans[server], tool, marks) if server in self._plans else marks
             return ToolOutcome(masked.text, found.is_error or masked.withheld, source, marks)
         if self._live is not None and self._live.access(name) is self.access(name) is Access.READ_ONLY:
             outcome = await self._live.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)

@@ -5,12 +5,34 @@ A server marks with `tarsy.dev/integrity` in the `_meta` of a result that has on
 declares to come from outside.
 """
 
+from dataclasses import replace
+
 import mcp_types as types
 
-from tarsy.plan.model import EvidencePlan
+from tarsy.plan.model import EvidencePlan, ServerPlan
 from tarsy.record.integrity import EvidenceMarks, Integrity, checked_spans
 
 RESULT_INTEGRITY = "tarsy.dev/integrity"
+
+
+def result_marks(plan: ServerPlan, tool: str, result: types.CallToolResult, text: str) -> EvidenceMarks | None:
+    """Returns the classes and labels of a result; None where the server's object declares nothing that concerns it.
+
+    Args:
+        plan: the server.
+        tool: name of the tool on its server.
+        result: the response of the server.
+        text: what became of it.
+    """
+    marks = None if result.is_error else evidence_marks(plan.evidence, tool, result, text)
+    return labelled(plan, tool, marks)
+
+
+def labelled(plan: ServerPlan, tool: str, marks: EvidenceMarks | None) -> EvidenceMarks | None:
+    """Returns the marks of a result with the label that its server's object gives results of the tool."""
+    if not plan.data_flow.is_sensitive(tool):
+        return marks
+    return replace(marks or EvidenceMarks(), sensitive=True)
 
 
 def evidence_marks(

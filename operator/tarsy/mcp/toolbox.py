@@ -23,7 +23,7 @@ from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
 from tarsy.mcp.errors import ConnectionLost, McpError, in_our_words
 from tarsy.mcp.namespace_binding import OutOfReach, hold_to_namespaces
-from tarsy.mcp.result_marks import evidence_marks
+from tarsy.mcp.result_marks import result_marks
 from tarsy.mcp.result_text import render
 from tarsy.mcp.schema import ArgumentSchema, compiled
 from tarsy.mcp.server import ToolServer
@@ -184,7 +184,7 @@ class McpToolbox:
                 await asyncio.sleep(random.uniform(*_BACKOFF))
             else:
                 text = render(result)
-                marks = None if result.is_error else evidence_marks(server.plan.evidence, tool, result, text)
+                marks = result_marks(server.plan, tool, result, text)
                 return await self._answer(server, text, is_error=result.is_error, marks=marks)
         raise AssertionError("the second attempt returns or raises")
 

@@ -13,12 +13,14 @@ from tarsy.plan.model import (
     CallLimits,
     ConfigMapKey,
     CustomMask,
+    DataFlowPlan,
     DryRunRule,
     EvidencePlan,
     EvidenceRule,
     HttpTransport,
     MaskingPlan,
     ObjectRef,
+    OutboundRule,
     PinPlan,
     PlannedRates,
     PlannedThinking,
@@ -40,6 +42,7 @@ from tarsy.plan.reach import reach_message, reach_plan
 from tarsy.record.integrity import Integrity
 from tarsy.resources.v1alpha1.approval_settings import ApprovalSettings
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
+from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
@@ -126,6 +129,7 @@ def server_plan(
         evidence=_evidence(spec.evidence),
         pin=_pinned(server),
         approval=_approval(spec.approval),
+        data_flow=_data_flow(spec.data_flow),
     )
 
 
@@ -165,6 +169,16 @@ def _evidence(declared: EvidenceDeclaration | None) -> EvidencePlan | None:
         trust_marks=declared.trust_marks,
         state_tools=declared.state_tools,
     )
+
+
+def _data_flow(declared: DataFlow | None) -> DataFlowPlan:
+    if declared is None:
+        return DataFlowPlan()
+    rules = (
+        OutboundRule(tools=rule.tools, arguments=rule.arguments, address=rule.holds == "Address")
+        for rule in declared.outbound_arguments
+    )
+    return DataFlowPlan(outbound=tuple(rules), sensitive=declared.sensitive_tools)
 
 
 def masking_plan(masking: Masking) -> MaskingPlan:

@@ -5,7 +5,7 @@ quote is of class K where it stands within one such span, so a text that mixes b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -29,12 +29,13 @@ class EvidenceMarks:
     """The class of a result, and the spans in it of class K, each from a place to another, in order.
 
     `state`: the result is the state of something at the time of the call, so that a later result of the same call
-    replaces it.
+    replaces it. `sensitive`: its text must not leave.
     """
 
     integrity: Integrity = Integrity.A
     control: tuple[tuple[int, int], ...] = field(default=())
     state: bool = False
+    sensitive: bool = False
 
     def pieces(self, text: str) -> Iterator[str]:
         """Yields the texts of its spans."""
@@ -56,11 +57,12 @@ class EvidenceMarks:
             if start >= 0:
                 place = start + len(piece)
                 spans.append((start, place))
-        return EvidenceMarks(self.integrity, tuple(spans), self.state)
+        return replace(self, control=tuple(spans))
 
     def as_json(self) -> dict[str, Any]:
         """Returns the marks as they are stored."""
-        return {"class": self.integrity.value, "control": [list(span) for span in self.control], "state": self.state}
+        found = {"class": self.integrity.value, "control": [list(span) for span in self.control], "state": self.state}
+        return {**found, "sensitive": True} if self.sensitive else found
 
 
 def read_marks(stored: Mapping[str, Any] | None) -> EvidenceMarks:
@@ -68,7 +70,8 @@ def read_marks(stored: Mapping[str, Any] | None) -> EvidenceMarks:
     if stored is None:
         return EvidenceMarks()
     spans = tuple((int(start), int(end)) for start, end in stored.get("control") or ())
-    return EvidenceMarks(Integrity(stored["class"]), spans, bool(stored.get("state")))
+    labels = {"state": bool(stored.get("state")), "sensitive": bool(stored.get("sensitive"))}
+    return EvidenceMarks(Integrity(stored["class"]), spans, **labels)
 
 
 def checked_spans(spans: object, length: int) -> tuple[tuple[int, int], ...]:

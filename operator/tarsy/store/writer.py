@@ -185,15 +185,18 @@ class RunWriter:
         found: bool = row["confirmed"]
         return found
 
-    async def told_results(self, after: UUID | None = None) -> Sequence[ToldResult]:
-        """Returns the next page of results that models of the run may have seen.
+    async def told_results(
+        self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
+    ) -> Sequence[ToldResult]:
+        """Returns the next page of results that the model of an execution may know of.
 
         Args:
+            execution: of the agent.
             after: id of the last result of the page before.
+            sensitive: only those whose text must not leave.
         """
-        found = await self._fetch(
-            "told_results", "read the results of tools", investigation=self._investigation, after=after or UUID(int=0)
-        )
+        values = {"investigation": self._investigation, "execution": execution, "after": after or UUID(int=0)}
+        found = await self._fetch("told_results", "read the results of tools", **values, sensitive=sensitive)
         return [rows.told_result(row) for row in found]
 
     async def pin_tools(

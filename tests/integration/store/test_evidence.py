@@ -41,10 +41,10 @@ async def test_results_of_another_run_are_not_told(pool: asyncpg.Pool) -> None:
     write, agent = await begun(pool)
     await write.tool_call_started(tool_call(agent.id))
     await write.tool_call_finished(tool_result(agent.id))
-    other, _ = await begun(pool, name="alert-2")
+    other, second = await begun(pool, name="alert-2")
 
-    assert await other.told_results() == []
-    assert [found.ref for found in await write.told_results()] == [ref(agent)]
+    assert await other.told_results(second.id) == await other.told_results(agent.id) == []
+    assert [found.ref for found in await write.told_results(agent.id)] == [ref(agent)]
 
 
 async def test_a_question_is_told_the_results_of_its_investigation_and_of_the_other_questions(
@@ -59,7 +59,7 @@ async def test_a_question_is_told_the_results_of_its_investigation_and_of_the_ot
     ]
     await pool.execute("UPDATE investigation SET parent = $1 WHERE id = ANY($2)", about, [first, second])
 
-    told = [[found.ref for found in await write.told_results()] for write, _ in writes]
+    told = [[found.ref for found in await write.told_results(agent.id)] for write, agent in writes]
 
     everything = {ref(agent) for _, agent in writes}
     assert [set(refs) for refs in told] == [{ref(writes[0][1])}, everything, everything]
@@ -72,8 +72,8 @@ async def test_results_are_read_in_pages(pool: asyncpg.Pool) -> None:
         await write.tool_call_started(tool_call(agent.id, message_seq=2, index=index))
         await write.tool_call_finished(tool_result(agent.id, message_seq=2, index=index))
 
-    first = await write.told_results()
-    second = await write.told_results(first[-1].id)
+    first = await write.told_results(agent.id)
+    second = await write.told_results(agent.id, first[-1].id)
 
     assert (len(first), len(second)) == (16, 1)
     assert {found.ref for found in [*first, *second]} == {ref(agent, index) for index in range(17)}

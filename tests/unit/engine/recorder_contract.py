@@ -104,7 +104,7 @@ READS: dict[str, Step] = {
     "stage_timeline": lambda w, run: w.stage_timeline(stage(run).id),
     "history": lambda w, _: w.history(),
     "is_confirmed": lambda w, _: w.is_confirmed(),
-    "told_results": lambda w, _: w.told_results(),
+    "told_results": lambda w, run: w.told_results(_of(run)),
     "evidence": lambda w, run: w.evidence([str(tool_call(_of(run)).id)]),
 }
 
@@ -450,14 +450,36 @@ class RecorderContract:
         for attempt in range(2):
             await write.tool_call_started(tool_call(agent.id, attempt=attempt))
         await write.tool_call_finished(replace(tool_result(agent.id, attempt=1, result="a pod"), marks=marks))
+        assert await write.told_results(agent.id, sensitive=True) == []
         await write.tool_call_started(replace(tool_call(agent.id, index=1), made=False))
         await write.tool_call_finished(tool_result(agent.id, index=1, result="not made", is_error=True))
         await write.tool_call_started(tool_call(agent.id, index=2))
-        (found,) = await write.told_results()
+        (found,) = await write.told_results(agent.id)
         ref = call_ref(idempotency_key(agent.id, 2, 0))
         assert (found.ref, found.tool, found.text, found.marks) == (ref, "kubernetes.get", "a pod", marks)
         assert found.arguments == '{"kind": "Pod"}'
-        assert await write.told_results(found.id) == []
+        assert await write.told_results(agent.id, found.id) == []
+
+    async def test_sensitive_results_are_read_alone(self, subject: Subject) -> None:
+        agent, write = await asked(subject), subject.recorder
+        marks = EvidenceMarks(Integrity.A, sensitive=True)
+        for index, found in enumerate((None, EvidenceMarks(), marks)):
+            await write.tool_call_started(tool_call(agent.id, index=index))
+            await write.tool_call_finished(replace(tool_result(agent.id, index=index), marks=found))
+        (found_,) = await write.told_results(agent.id, sensitive=True)
+        assert found_.marks == marks and len(await write.told_results(agent.id)) == 3
+
+    async def test_an_agent_knows_results_of_earlier_stages_and_none_of_agents_beside_it(
+        self, subject: Subject
+    ) -> None:
+        agent, write = await asked(subject), subject.recorder
+        await write.tool_call_started(tool_call(agent.id))
+        await write.tool_call_finished(tool_result(agent.id, result="a pod"))
+        beside = await begun(subject, 1)
+        later = execution(subject.run, 0, 1)
+        await write.begin_stage(stage(subject.run, 1))
+        await write.begin_execution(later)
+        assert [len(await write.told_results(one.id)) for one in (agent, beside, later)] == [1, 0, 1]
 
     async def test_a_failed_call_is_evidence_and_an_open_or_interrupted_one_is_not(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

@@ -5,9 +5,10 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tarsy.mcp.result_marks import RESULT_INTEGRITY, evidence_marks
-from tarsy.plan.model import EvidencePlan, EvidenceRule
+from tarsy.mcp.result_marks import RESULT_INTEGRITY, evidence_marks, result_marks
+from tarsy.plan.model import DataFlowPlan, EvidencePlan, EvidenceRule
 from tarsy.record.integrity import EvidenceMarks, Integrity, checked_spans, read_marks
+from unit.engine.build import agent
 
 TEXT = "exitCode: 1\nthe database is down"
 
@@ -37,6 +38,25 @@ def test_marks_count_only_where_the_object_trusts_them(
     declared: EvidencePlan | None, expected: EvidenceMarks | None
 ) -> None:
     assert evidence_marks(declared, "get_pod", result({"K": [[0, 11]]}), TEXT) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "declared", "is_error", "expected"),
+    [
+        ("get_orders", None, False, EvidenceMarks(sensitive=True)),
+        ("get_orders", None, True, EvidenceMarks(sensitive=True)),
+        ("list_pods", None, False, None),
+        ("list_pods", EvidencePlan(), True, None),
+        ("get_orders", EvidencePlan(rules=(rule("X", "*"),)), False, EvidenceMarks(Integrity.X, sensitive=True)),
+    ],
+)
+def test_results_of_sensitive_tools_are_labelled_also_errors(
+    tool: str, declared: EvidencePlan | None, is_error: bool, expected: EvidenceMarks | None
+) -> None:
+    server = agent(servers=("k",)).servers[0]
+    server = server.model_copy(update={"evidence": declared, "data_flow": DataFlowPlan(sensitive=("get_*",))})
+    answer = result({}).model_copy(update={"is_error": is_error})
+    assert result_marks(server, tool, answer, TEXT) == expected
 
 
 @pytest.mark.parametrize("marks", [None, [], "K", {"K": None}, {"K": "0,11"}, {"K": [[0]]}, {"K": [["0", "11"]]}])

@@ -1,8 +1,9 @@
 """Decides whether a tool call is made, or answered without its server.
 
-It is not made when the agent may not make it, when it may change something and nothing confirms that it should, or it
-leads where only untrusted text says, when the run's record has its answer, when the budget is reached, or when people
-have to approve it and did not. A call that nobody has decided about stops its agent, and leaves no row.
+It is not made when the agent may not make it, when it may change something and nothing confirms that it should or only
+untrusted text says where it leads, when it would send what must not leave, when the run's record has its answer, when
+the budget is reached, or when people have to approve it and did not. A call that nobody has decided about stops its
+agent, and leaves no row.
 
 All others leave the same rows as a call that is made, marked, so that the trace shows what the model asked for.
 Decided right before the call's first boundary, and counted there: agents side by side cannot pass a limit together.
@@ -22,7 +23,7 @@ from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.approval import ask_people
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
-from tarsy.engine.tool_calls.origin_check import CheckedOrigins, check_origins
+from tarsy.engine.tool_calls.origin_check import CheckedOrigins, check_origins, check_outflow
 from tarsy.engine.tool_calls.summarization import too_long
 from tarsy.record.messages import Access, Refusal, ToolOutcome
 
@@ -84,12 +85,6 @@ async def decide_tool_call(
     if await _is_unconfirmed(conversation, toolbox.access(name), world):
         return refuse(Refusal(NOTHING_CONFIRMED, _UNCONFIRMED.substitute(tool=name)))
     reads = toolbox.access(name) is Access.READ_ONLY
-    checked = CheckedOrigins() if reads else await check_origins(conversation, turn, toolbox, world)
-    metadata = {"provenance": [one.as_json() for one in checked.origins]} if checked.origins else {}
-    if checked.refusal is not None:
-        if toolbox.needs_approval(name):
-            await world.approvals.withdraw(call, checked.refusal.sentence)
-        return refuse(checked.refusal, metadata)
     secret = turn.index in conversation.loop.masked_calls
     if secret and turn.arguments is None:
         return ToolCallDecision(instead=_FORGOTTEN, metadata={"made": False})
@@ -113,6 +108,16 @@ async def decide_tool_call(
         await note_exceeded(world, exceeded)
         told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
         return ToolCallDecision(instead=told, metadata={"made": False})
+    if (leak := await check_outflow(conversation, turn, toolbox, world)) is not None:
+        if toolbox.needs_approval(name):
+            await world.approvals.withdraw(call, leak.sentence)
+        return refuse(leak)
+    checked = CheckedOrigins() if reads else await check_origins(conversation, turn, toolbox, world)
+    metadata = {"provenance": [one.as_json() for one in checked.origins]} if checked.origins else {}
+    if checked.refusal is not None:
+        if toolbox.needs_approval(name):
+            await world.approvals.withdraw(call, checked.refusal.sentence)
+        return refuse(checked.refusal, metadata)
     approval, note = None, ""
     if toolbox.needs_approval(name):
         answer = await ask_people(conversation, turn, call, toolbox, world, secret=secret, provenance=checked.origins)

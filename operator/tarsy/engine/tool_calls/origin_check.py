@@ -1,25 +1,32 @@
-"""Finds out where the arguments of a call that may change something come from, and refuses untrusted destinations.
+"""Finds out where the arguments of a call come from and what they carry out, and refuses what must not be.
 
-The check is made before people are asked, and for calls that nobody is asked about. An attempt that resumes makes it
-again, on what is on record by then.
+Untrusted destinations are refused in calls that may change something, sensitive text in every call. The check is made
+before people are asked, and for calls that nobody is asked about. An attempt that resumes makes it again, on what is on
+record by then.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.fence import inline
+from tarsy.engine.provenance.outflow import SHORTEST_RUN, OutflowSearch
 from tarsy.engine.provenance.search import OriginSearch, TooManyValues, UntrustedDestination
 from tarsy.engine.run_context import RunContext
 from tarsy.masking import off_loop
 from tarsy.mcp.arguments.cascade import parse_arguments
+from tarsy.plan.model import DataFlowPlan
 from tarsy.record.messages import Refusal
 from tarsy.record.provenance import ArgumentOrigin, Origin, ToldResult, shown_origins
 
 UNTRUSTED_DESTINATION = "UntrustedDestination"
 """Reason for which a call is refused that leads where only untrusted text says."""
+
+SENSITIVE_OUTBOUND = "SensitiveOutbound"
+"""Reason for which a call is refused that would send text of a sensitive result."""
 
 _WORDS = {Origin.A: "text that workloads can write", Origin.X: "text from outside of the cluster"}
 _SAY = "Say in your answer what you would do with it; do not ask for it again."
@@ -45,30 +52,90 @@ async def check_origins(
         world: the run's ports, and the texts of its prompts.
     """
     name = turn.call.name
-    schema = next((tool.parameters_schema for tool in toolbox.tools if tool.name == name), {})
     try:
-        search = OriginSearch(parse_arguments(turn.call.arguments, schema))
+        search = OriginSearch(
+            _parsed(turn, toolbox), _data_flow(conversation, turn, toolbox, DataFlowPlan.addresses_of)
+        )
     except TooManyValues as error:
         why = f"{error}, so that nobody can tell where they come from"
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
-    agent = conversation.plan
-    planned = [agent.instructions, *(server.instructions for server in agent.servers)]
-    for origin, text in [*world.prompt_texts, *((Origin.PLAN, text) for text in planned)]:
+    for origin, text in _prompt_texts(conversation, world):
         search.told(origin, text)
-    async for result in all_results(world):
+    async for result in all_results(conversation, world):
         await off_loop(partial(search.result, result), len(result.text))
     found = search.untrusted()
     refusal = None if found is None else Refusal(UNTRUSTED_DESTINATION, _sentence(name, found))
     return CheckedOrigins(shown_origins(search.origins()), refusal)
 
 
-async def all_results(world: RunContext) -> AsyncIterator[ToldResult]:
-    """Yields all results that models of the run may have seen."""
+async def check_outflow(
+    conversation: Conversation, turn: CallTool, toolbox: Toolbox, world: RunContext
+) -> Refusal | None:
+    """Returns why a call is not made that would send text of a sensitive result; None: it would not.
+
+    Args:
+        conversation: of the agent.
+        turn: the call, its arguments without secrets.
+        toolbox: the agent's tools.
+        world: the run's ports, and the texts of its prompts.
+    """
+    outbound = _data_flow(conversation, turn, toolbox, DataFlowPlan.outbound_of)
+    if not outbound:
+        return None
+    leaving = {name: value for name, value in _parsed(turn, toolbox).items() if name in outbound}
+    search: OutflowSearch | None = None
+    async for result in all_results(conversation, world, sensitive=True):
+        if search is None:
+            search = OutflowSearch(leaving, [text for _, text in _prompt_texts(conversation, world)])
+        if await off_loop(partial(search.shares, result.text), len(result.text)):
+            name, what = turn.call.name, ", ".join(inline(one) for one in sorted(leaving))
+            return Refusal(
+                SENSITIVE_OUTBOUND,
+                f"{name} was not called: what it would send ({what}) repeats text of a result that must not leave "
+                f"({result.tool}, callId {result.ref}): {SHORTEST_RUN} or more letters and digits in a row. Make the "
+                "call without that text, or go on without it.",
+            )
+    return None
+
+
+async def all_results(
+    conversation: Conversation, world: RunContext, *, sensitive: bool = False
+) -> AsyncIterator[ToldResult]:
+    """Yields all results that the model of an agent may know of: its own, and those of the stages before.
+
+    Args:
+        conversation: of the agent.
+        world: the run's ports.
+        sensitive: only those whose text must not leave.
+    """
     after = None
-    while page := await world.recorder.told_results(after):
+    while page := await world.recorder.told_results(conversation.execution, after, sensitive=sensitive):
         for result in page:
             yield result
         after = page[-1].id
+
+
+def _parsed(turn: CallTool, toolbox: Toolbox) -> Mapping[str, Any]:
+    schema = next((tool.parameters_schema for tool in toolbox.tools if tool.name == turn.call.name), {})
+    return parse_arguments(turn.call.arguments, schema)
+
+
+def _data_flow(
+    conversation: Conversation,
+    turn: CallTool,
+    toolbox: Toolbox,
+    arguments_of: Callable[[DataFlowPlan, str], frozenset[str]],
+) -> frozenset[str]:
+    """Returns arguments that the object of the called server declares."""
+    server, tool = toolbox.split(turn.call.name)
+    plan = next((one for one in conversation.plan.servers if one.name == server), None)
+    return frozenset() if plan is None else arguments_of(plan.data_flow, tool)
+
+
+def _prompt_texts(conversation: Conversation, world: RunContext) -> Iterator[tuple[Origin, str]]:
+    yield from world.prompt_texts
+    yield Origin.PLAN, conversation.plan.instructions
+    yield from ((Origin.PLAN, server.instructions) for server in conversation.plan.servers)
 
 
 def _sentence(name: str, found: UntrustedDestination) -> str:

@@ -175,6 +175,35 @@ class ApprovalPlan(FrozenModel):
         return next((rule for rule in self.undo if names(rule.tools, tool)), None)
 
 
+class OutboundRule(FrozenModel):
+    """Arguments of some tools whose values leave; `address`: they say where to."""
+
+    tools: tuple[str, ...]
+    arguments: tuple[str, ...]
+    address: bool = False
+
+
+class DataFlowPlan(FrozenModel):
+    """What may leave through the tools of a server, as its object declares it."""
+
+    outbound: tuple[OutboundRule, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    """Tools whose results must not leave."""
+
+    def outbound_of(self, tool: str) -> frozenset[str]:
+        """Returns the arguments of a tool whose values leave."""
+        return frozenset(name for rule in self.outbound if names(rule.tools, tool) for name in rule.arguments)
+
+    def addresses_of(self, tool: str) -> frozenset[str]:
+        """Returns the arguments of a tool that hold addresses."""
+        rules = [rule for rule in self.outbound if rule.address and names(rule.tools, tool)]
+        return frozenset(name for rule in rules for name in rule.arguments)
+
+    def is_sensitive(self, tool: str) -> bool:
+        """Returns whether the results of a tool must not leave."""
+        return names(self.sensitive, tool)
+
+
 class ServerPlan(FrozenModel):
     """One MCP server and its tools that one agent may use; `*` in the server's own lists matches any characters."""
 
@@ -207,6 +236,7 @@ class ServerPlan(FrozenModel):
     """None: nothing is declared of calls that need approval."""
     pin: PinPlan | None = Field(default=None, exclude_if=lambda pin: pin is None)
     """None: tools need not be accepted. Older workers cannot read a plan with it, and leave its run to newer ones."""
+    data_flow: DataFlowPlan = Field(default=DataFlowPlan(), exclude_if=lambda flow: flow == DataFlowPlan())
 
     @property
     def wants_account(self) -> bool:

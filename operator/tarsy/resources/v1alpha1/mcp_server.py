@@ -33,6 +33,7 @@ from tarsy.resources.v1alpha1.common import (
     SecretSource,
     ToolPolicy,
 )
+from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
@@ -310,6 +311,9 @@ class MCPServerSpec(Model):
         default=(),
         description="Definitions that people accept, for pin. Write one entry of your own; it needs the verb approve "
         "on this MCPServer. Counts only where the policy tarsy-accept is in force.",
+    )
+    data_flow: DataFlow | None = Field(
+        default=None, description="Arguments that leave the cluster, and results whose text must not."
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may use this server. Defaults to none."

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.history import BudgetExceeded
+from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Message, Role
+from tarsy.record.provenance import ToldResult
 from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, InteractionState, LoopState, StageOutcome, StageStart
 from tarsy.record.timeline import TimelineEvent
@@ -101,3 +103,23 @@ class Record:
     def texts(self, display_name: str) -> list[tuple[Role, str]]:
         """Role and text of each message of an agent."""
         return [(m.role, m.content) for m in self.execution(display_name).conversation]
+
+    def told(self, execution: UUID, *, sensitive: bool) -> list[ToldResult]:
+        """Results of servers that the model of an execution may know of: its own, and those of earlier stages.
+
+        Args:
+            execution: of the agent.
+            sensitive: only those whose text must not leave.
+        """
+        stage_of = {one: row.start.stage for one, row in self.executions.items()}
+        index_of = {one: row.start.index for one, row in self.stages.items()}
+        found = []
+        for row in self.tool_calls.values():
+            start, marks = row.start, row.marks or EvidenceMarks()
+            closed = row.state in (InteractionState.COMPLETED, InteractionState.FAILED)
+            known = start.execution == execution
+            known = known or index_of[stage_of[start.execution]] < index_of[stage_of[execution]]
+            if row.answered is not None and start.made and closed and known and (marks.sensitive or not sensitive):
+                ref, tool = call_ref(start.idempotency_key), f"{start.server}.{start.tool}"
+                found.append(ToldResult(start.id, ref, tool, start.call.arguments, row.answered, marks))
+        return found

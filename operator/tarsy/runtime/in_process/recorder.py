@@ -279,22 +279,12 @@ class MemoryRecorder:
             if row.state is InteractionState.COMPLETED
         )
 
-    async def told_results(self, after: UUID | None = None) -> Sequence[ToldResult]:
+    async def told_results(
+        self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
+    ) -> Sequence[ToldResult]:
         """See the port."""
         self._enter(fenced=False)
-        closed = (InteractionState.COMPLETED, InteractionState.FAILED)
-        found = [
-            ToldResult(
-                row.start.id,
-                call_ref(row.start.idempotency_key),
-                f"{row.start.server}.{row.start.tool}",
-                row.start.call.arguments,
-                row.answered,
-                row.marks or EvidenceMarks(),
-            )
-            for row in self.record.tool_calls.values()
-            if row.start.made and row.state in closed and row.answered is not None
-        ]
+        found = self.record.told(execution, sensitive=sensitive)
         rest = sorted((one for one in found if after is None or one.id > after), key=lambda one: one.id)
         return rest[:_PAGE]
 

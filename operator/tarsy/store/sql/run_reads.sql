@@ -43,17 +43,21 @@ SELECT EXISTS (
         AND (c.integrity ->> 'class' = 'K' OR c.integrity -> 'control' -> 0 IS NOT NULL)
 ) AS confirmed
 
--- A page of closed tool calls with the result of a server: of the run, and for a question of its investigation and of the
--- other questions about that. Answers of TARSy itself are none.
+-- A page of closed tool calls with the result of a server: of an execution and the stages before it, and for a question
+-- of its investigation and of the other questions about that. Answers of TARSy itself are none.
 -- name: told_results
 SELECT c.id, c.idempotency_key, concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments, c.result, c.integrity
-FROM investigation own
+FROM execution me
+JOIN stage mine ON mine.id = me.stage
+JOIN investigation own ON own.id = mine.investigation
 JOIN investigation i ON i.id IN (own.id, own.parent) OR i.parent = own.parent
 JOIN stage s ON s.investigation = i.id
 JOIN execution e ON e.stage = s.id
 JOIN mcp_interaction c ON c.execution = e.id
-WHERE own.id = :investigation AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL
-    AND c.id > :after
+WHERE me.id = :execution AND own.id = :investigation
+    AND (e.id = me.id OR i.id <> own.id OR s.index < mine.index)
+    AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL AND c.id > :after
+    AND (NOT :sensitive OR c.integrity @> '{"sensitive": true}')
 ORDER BY c.id LIMIT 16
 
 -- The events of a stage with the names of stage and agent.
