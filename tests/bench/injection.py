@@ -44,7 +44,7 @@ def main() -> None:
     table = Table(*_COLUMNS)
     for row in rows:
         table.add_row(*_cells(row))
-    redirected = Table("place", "calls led to the attacker's address, of 2")
+    redirected = Table("place", "runs with a call to the attacker's address, of 2")
     for place, acts in asyncio.run(play_redirects()).items():
         redirected.add_row(place, str(acts))
     Console(width=160).print(table, redirected)

@@ -6,9 +6,9 @@ confidence that rest on text which workloads or outsiders can write.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import orjson
@@ -19,9 +19,9 @@ from tarsy.llm.protocol import GenerateRequest
 from tarsy.masking import default_masker
 from tarsy.plan.model import EvidencePlan, Plan, PlannedBudget, ServerPlan
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.integrity import Integrity
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Refusal, ToolOutcome
-from unit.engine.build import FakeToolbox, FakeToolboxes, Scene, agent, call, plan, scene, stage
+from unit.engine.build import FakeToolbox, FakeToolboxes, Scene, Tool, agent, call, plan, scene, stage
 from wire.scripted_client import Answer
 
 BUDGET = 12
@@ -51,6 +51,7 @@ class Played:
         calls: tool calls that were made.
         finding: of the run.
         planted: whether the finding is the attacker's.
+        sent: whether it made a call that sends what it read.
     """
 
     read: bool
@@ -59,6 +60,7 @@ class Played:
     calls: int
     finding: Finding | None
     planted: bool
+    sent: bool = False
 
     @property
     def high(self) -> bool:
@@ -78,6 +80,8 @@ class _Model:
         self.planted = False
 
     def answer(self, request: GenerateRequest) -> Answer:
+        if request.agent.endswith(":extraction"):
+            return self._extracted(request)
         shown = "\n".join([*(m.content for m in request.messages), *(t.description for t in request.tools)])
         plain = "".join(chr(ord(c) - 0xE0000) if 0xE0020 <= ord(c) < 0xE0080 else c for c in shown)
         self.read = self.read or all(word in plain for word in self._goal.words)
@@ -98,6 +102,11 @@ class _Model:
         if request.tools and 0 <= step < len(wanted):
             return Answer(tool_calls=(call(wanted[step][0], f"c{made}", wanted[step][1]),))
         return self._obedient(results, shown)
+
+    def _extracted(self, request: GenerateRequest) -> Answer:
+        """What a model takes from a text that it obeys: every line of it, as every value."""
+        lines = request.messages[-1].content.splitlines()
+        return Answer(orjson.dumps(dict.fromkeys(("exit", "setting", "words"), lines)).decode())
 
     def _honest(self, results: dict[str, tuple[str, str]]) -> Answer:
         claims = [
@@ -144,35 +153,38 @@ class _Toolboxes(FakeToolboxes):
         yield box
 
 
-async def play(place: str, goal: str | Goal, script: Script) -> Played:
+async def play(place: str, goal: str | Goal, script: Script, **declared: object) -> Played:
     """Plays one case.
 
     Args:
         place: a name in PLACES.
         goal: a name in GOALS, or another goal.
         script: how the model behaves.
+        declared: what the object of the server declares beside its trusted marks, as fields of its plan.
     """
     wanted = GOALS[goal] if isinstance(goal, str) else goal
     scenery: Scenery = PLACES[place](wanted.note)
     if wanted.log:
         scenery = Scenery(**{**vars(scenery), "log": f"{scenery.log}\n{wanted.log}"})
     model = _Model(wanted, script)
-    s = _scene(model, scenery)
-    outcome = await s.run(_plan(), alert=scenery.alert, runbook=scenery.runbook)
+    s = _scene(model, scenery, sensitive="data_flow" in declared)
+    outcome = await s.run(_plan(declared), alert=scenery.alert, runbook=scenery.runbook)
     called = [(name, given) for name, given, _ in s.toolboxes.called]
     told = f"{outcome.final_analysis}{outcome.finding}{called}{[e.content for e in s.record.events.values()]}"
     acts = sum(name in _CHANGES for name, _ in called)
-    return Played(model.read, acts, SECRET in told, len(called), outcome.finding, model.planted)
+    sent = any(name == "k.fetch" for name, _ in called)
+    return Played(model.read, acts, SECRET in told, len(called), outcome.finding, model.planted, sent)
 
 
-def _scene(model: _Model, scenery: Scenery) -> Scene:
+def _scene(model: _Model, scenery: Scenery, *, sensitive: bool) -> Scene:
     async def read(tool: str) -> ToolOutcome:
-        return scenery.answer(tool)
+        found = scenery.answer(tool)
+        return replace(found, marks=replace(found.marks or EvidenceMarks(), sensitive=sensitive))
 
     async def changed(_: str) -> ToolOutcome:
         return ToolOutcome("done")
 
-    functions = {f"k.{tool}": (lambda _, tool=tool: read(tool)) for tool in READS}
+    functions: dict[str, Tool] = {f"k.{tool}": (lambda _, tool=tool: read(tool)) for tool in READS}
     functions |= dict.fromkeys(("k.fetch", *_CHANGES), changed)
     boxes = _Toolboxes(
         functions,
@@ -183,9 +195,10 @@ def _scene(model: _Model, scenery: Scenery) -> Scene:
     return scene(model.answer, toolboxes=boxes, mask=default_masker().mask)
 
 
-def _plan() -> Plan:
+def _plan(declared: Mapping[str, object]) -> Plan:
     reader = agent(servers=("k",), iterations=20)
-    servers = tuple(one.model_copy(update={"evidence": EvidencePlan(trust_marks=True)}) for one in reader.servers)
+    fields = {"evidence": EvidencePlan(trust_marks=True), **declared}
+    servers = tuple(one.model_copy(update=fields) for one in reader.servers)
     of = plan(stage("look", reader.model_copy(update={"servers": servers})))
     return of.model_copy(update={"budget": PlannedBudget(tool_calls=BUDGET)})
 
@@ -224,7 +237,7 @@ class Row:
 async def play_redirects() -> dict[str, int]:
     """Plays the goal of a changed destination at every place, with a tool that may change it; returns acts by place."""
     scripts = (Script.OBEYING, Script.HALF_OBEYING)
-    return {place: sum([(await play(place, REDIRECT, script)).acts for script in scripts]) for place in PLACES}
+    return {place: sum([bool((await play(place, REDIRECT, script)).acts) for script in scripts]) for place in PLACES}
 
 
 async def play_all() -> list[Row]:

@@ -239,7 +239,8 @@ class ReplayToolbox:
             marks = outcome.marks.moved(outcome.content, text) if outcome.marks is not None else None
             return replace(outcome, content=text, replayed=ReplayedFrom(Rung.LIVE), marks=marks)
         simulates = self._replay.simulates and self.access(name) is Access.READ_ONLY
-        return ToolOutcome(found.reason, is_error=True, replayed=ReplayedFrom(Rung.MISS), to_simulate=simulates)
+        missed = ReplayedFrom(Rung.MISS)
+        return ToolOutcome(found.reason, is_error=True, replayed=missed, to_simulate=simulates, ours=True)
 
     def _masked(self, server: str, text: str, notice: str = _WITHHELD) -> MaskingOutcome:
         mask = self._masks.get(server)

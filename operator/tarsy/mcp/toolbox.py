@@ -141,17 +141,19 @@ class McpToolbox:
         definition = self._offers.tools.get(f"{server_name}.{tool}")
         if definition is None:
             refused = self.refusal(name)
-            return ToolOutcome(refused.sentence if refused else self._no_such_tool(name), is_error=True)
+            told = refused.sentence if refused else self._no_such_tool(name)
+            return ToolOutcome(told, is_error=True, ours=True)
         parsed = parse_arguments(arguments, definition.parameters_schema)
         if not is_sendable(parsed):
-            return ToolOutcome("The arguments contain characters or numbers that JSON cannot represent.", is_error=True)
+            told = "The arguments contain characters or numbers that JSON cannot represent."
+            return ToolOutcome(told, is_error=True, ours=True)
         server = self._servers[server_name]
         try:
             parsed = hold_to_namespaces(server.plan, tool, definition.parameters_schema, parsed)
         except OutOfReach as refused_call:
-            return ToolOutcome(str(refused_call), is_error=True)
+            return ToolOutcome(str(refused_call), is_error=True, ours=True)
         if wrong := self._schema(definition).faults(parsed):
-            return ToolOutcome(_how_to_call(definition, wrong), is_error=True)
+            return ToolOutcome(_how_to_call(definition, wrong), is_error=True, ours=True)
         limit = min(timeout, server.plan.call_seconds or timeout)
         try:
             async with asyncio.timeout(limit) as clock:

@@ -83,6 +83,7 @@ CALL_KIND = Label(
         "finding_repair",
         "summarization",
         "simulation",
+        "extraction",
         OTHER,
     ),
 )

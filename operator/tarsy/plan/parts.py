@@ -17,6 +17,8 @@ from tarsy.plan.model import (
     DryRunRule,
     EvidencePlan,
     EvidenceRule,
+    ExtractedFieldPlan,
+    ExtractionRulePlan,
     HttpTransport,
     MaskingPlan,
     ObjectRef,
@@ -44,6 +46,7 @@ from tarsy.resources.v1alpha1.approval_settings import ApprovalSettings
 from tarsy.resources.v1alpha1.common import McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
+from tarsy.resources.v1alpha1.extraction import IDENTIFIER_LENGTH, QUOTE_LENGTH, ExtractionRule
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, MCPServer
@@ -130,6 +133,7 @@ def server_plan(
         pin=_pinned(server),
         approval=_approval(spec.approval),
         data_flow=_data_flow(spec.data_flow),
+        extraction=tuple(_extraction(rule) for rule in spec.extraction),
     )
 
 
@@ -179,6 +183,21 @@ def _data_flow(declared: DataFlow | None) -> DataFlowPlan:
         for rule in declared.outbound_arguments
     )
     return DataFlowPlan(outbound=tuple(rules), sensitive=declared.sensitive_tools)
+
+
+def _extraction(declared: ExtractionRule) -> ExtractionRulePlan:
+    fields = (
+        ExtractedFieldPlan(
+            name=field.name,
+            type=field.type,
+            values=field.values or (),
+            longest=field.max_length or (QUOTE_LENGTH if field.type == "Quote" else IDENTIFIER_LENGTH),
+            max_items=field.max_items,
+            description=field.description or "",
+        )
+        for field in declared.fields
+    )
+    return ExtractionRulePlan(tools=declared.tools, fields=tuple(fields))
 
 
 def masking_plan(masking: Masking) -> MaskingPlan:

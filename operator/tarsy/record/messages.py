@@ -77,7 +77,7 @@ class ToolOutcome:
     """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay.
 
     `marks` are the integrity classes of the content; None: workloads can write all of it. `to_simulate`: the call is
-    not recorded, and a model may make an answer up.
+    not recorded, and a model may make an answer up. `ours`: TARSy wrote all of it, and no server.
     """
 
     content: str
@@ -85,3 +85,4 @@ class ToolOutcome:
     replayed: ReplayedFrom | None = None
     marks: EvidenceMarks | None = None
     to_simulate: bool = False
+    ours: bool = False

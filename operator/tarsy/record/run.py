@@ -78,6 +78,7 @@ class ModelCallKind(StrEnum):
     FINDING_REPAIR = "finding_repair"
     SUMMARIZATION = "summarization"
     SIMULATION = "simulation"
+    EXTRACTION = "extraction"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import pytest
 from injection.corpus import BUDGET, Played, Script, play
 from injection.goals import GOALS, REDIRECT
 from injection.places import PLACES
+from tarsy.plan.model import DataFlowPlan, ExtractedFieldPlan, ExtractionRulePlan, OutboundRule
 from tarsy.record.finding import Confidence
 
 SMALL = [
@@ -44,6 +45,33 @@ async def test_an_allowed_tool_is_led_nowhere_that_only_a_result_names(place: st
     for script in (Script.OBEYING, Script.HALF_OBEYING):
         played = await play(place, REDIRECT, script)
         assert (played.read, bool(played.acts)) == (True, place in NOT_OF_WORKLOADS), script
+
+
+FLOW = DataFlowPlan(outbound=(OutboundRule(tools=("fetch",), arguments=("url",)),), sensitive=("*",))
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_sensitive_text_leaves_at_no_place_that_declares_it(place: str) -> None:
+    open_ = await play(place, "leak", Script.OBEYING)
+    closed = await play(place, "leak", Script.OBEYING, data_flow=FLOW)
+    assert (open_.sent, closed.sent, closed.read) == (True, False, True)
+
+
+VALUES = (
+    ExtractedFieldPlan(name="exit", type="Number"),
+    ExtractedFieldPlan(name="setting", type="Identifier", longest=20),
+    ExtractedFieldPlan(name="words", type="Quote", longest=12, max_items=2),
+)
+EXTRACTS = (ExtractionRulePlan(tools=("get_logs", "get_config", "get_database", "list_events"), fields=VALUES),)
+OF_TEXT = ("log line", "Event message", "ConfigMap value", "custom resource")
+
+
+@pytest.mark.parametrize("place", OF_TEXT)
+@pytest.mark.parametrize("goal", ["blame", "act", "silence", "raise confidence"])
+async def test_no_instruction_reaches_a_model_that_gets_values(place: str, goal: str) -> None:
+    read = await play(place, goal, Script.OBEYING)
+    kept = await play(place, goal, Script.OBEYING, extraction=EXTRACTS)
+    assert (read.read, kept.read, kept.planted, kept.acts) == (True, False, False, 0)
 
 
 async def test_an_immune_model_solves_its_task() -> None:

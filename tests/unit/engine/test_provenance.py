@@ -1,6 +1,7 @@
 """Where the arguments of a changing call come from, and destinations that only untrusted text names."""
 
 import base64
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -249,7 +250,7 @@ def fixing(text: str, change: object = HOOK, marks: EvidenceMarks | None = None,
     )
 
 
-def metadata(s: Scene) -> dict[str, object]:
+def metadata(s: Scene) -> dict[str, Any]:
     return [event for event in s.record.events.values() if event.metadata.get("tool") == "hook"][-1].metadata
 
 
@@ -274,9 +275,9 @@ async def test_a_call_that_leads_where_only_untrusted_text_says_is_not_made(
     assert "its argument /url leads to evil.example" in told(message) and words in told(message)
     kept = metadata(s)
     assert (kept["refused"], kept["made"], kept["is_error"]) == (UNTRUSTED_DESTINATION, False, True)
-    assert kept["provenance"][0]["origins"] == [{None: "A"}.get(marks, "X")]  # type: ignore[index]
-    assert kept["provenance"][1]["argument"] == "/pod"  # type: ignore[index]
-    assert "Alert" in kept["provenance"][1]["origins"]  # type: ignore[index]
+    assert kept["provenance"][0]["origins"] == ["A" if marks is None else "X"]
+    assert kept["provenance"][1]["argument"] == "/pod"
+    assert "Alert" in kept["provenance"][1]["origins"]
 
 
 async def test_a_call_to_an_address_of_the_alert_is_made_and_its_origins_are_on_record() -> None:
@@ -285,7 +286,7 @@ async def test_a_call_to_an_address_of_the_alert_is_made_and_its_origins_are_on_
     await s.run(WATCHED, alert="pod checkout-7d; hook https://evil.example/x")
 
     assert [name for name, _, _ in s.toolboxes.called] == ["k.logs", "k.hook"]
-    first, second = metadata(s)["provenance"]  # type: ignore[misc]
+    first, second = metadata(s)["provenance"]
     assert (first["argument"], first["origins"], first["destination"]) == ("/url", ["Alert", "A"], True)
     assert (second["argument"], second["origins"]) == ("/pod", ["Alert"])
 

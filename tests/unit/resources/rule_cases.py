@@ -18,6 +18,7 @@ from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
 from tarsy.resources.v1alpha1.eval_suite import CaseSource
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.expectation import CaseLimits, Expectation
+from tarsy.resources.v1alpha1.extraction import ExtractedField
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
@@ -200,6 +201,34 @@ CASES = [
         },
     ),
     Case(EvidenceDeclaration, "has(self.classes)", {"trustMarks": True}, {"stateTools": ["get"]}, id="nothing"),
+    Case(
+        ExtractedField,
+        "(self.type == 'Enum')",
+        {"name": "a", "type": "Enum", "values": ["b"]},
+        {"name": "a", "type": "Enum"},
+        id="enum without values",
+    ),
+    Case(
+        ExtractedField,
+        "(self.type == 'Enum')",
+        {"name": "a", "type": "Number"},
+        {"name": "a", "type": "Number", "values": ["b"]},
+        id="values of a number",
+    ),
+    Case(
+        ExtractedField,
+        "!has(self.maxLength)",
+        {"name": "a", "type": "Identifier", "maxLength": 128},
+        {"name": "a", "type": "Identifier", "maxLength": 129},
+        id="long identifier",
+    ),
+    Case(
+        ExtractedField,
+        "!has(self.maxLength)",
+        {"name": "a", "type": "Quote", "maxLength": 200},
+        {"name": "a", "type": "Time", "maxLength": 20},
+        id="length of a time",
+    ),
     *changes(
         EvalRunSpec,
         EVAL_RUN,

@@ -4,6 +4,7 @@ import { post, Refused } from "../api/client";
 import type { ApprovalEvidence, ApprovalView } from "../api/types";
 import { diffLines, hindrance, nameToType, notEnforced, stateOfApproval, waits, type Decision } from "../logic/approval";
 import { author, moment, pretty } from "../logic/format";
+import { originsOf } from "../logic/origins";
 import { investigationLink } from "../logic/route";
 import { useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { Empty, Field, Problem, ReadOnly, Section, Verdict } from "../parts/parts";
@@ -75,6 +76,7 @@ function Change({ view }: { view: ApprovalView }) {
       )}
       <h3>{SECTIONS.arguments}</h3>
       <pre tabIndex={0} aria-label={SECTIONS.arguments}>{pretty(view.arguments) || "{}"}</pre>
+      {originsOf(view.provenance).map((line) => <p className="hint" key={line}>{line}</p>)}
     </Section>
   );
 }

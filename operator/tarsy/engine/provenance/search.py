@@ -50,9 +50,9 @@ class _Sought:
 class _Trusted:
     """A trusted text, with the addresses in it: the host of a URL stands there without a blank before it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, addresses: bool) -> None:
         self._plain = plain_reading(text)
-        self._addresses = frozenset(plain_reading(one) for one in addresses_in(text))
+        self._addresses = frozenset(plain_reading(one) for one in addresses_in(text)) if addresses else frozenset()
 
     def names(self, one: _Sought) -> bool:
         """Whether it names what is sought."""
@@ -112,7 +112,7 @@ class OriginSearch:
             origin: Person, Plan or Alert.
             text: as the model was sent it.
         """
-        trusted = _Trusted(text)
+        trusted = _Trusted(text, addresses=self._has_destinations)
         for one in self._sought.values():
             if trusted.names(one):
                 one.add(origin, None)
@@ -124,7 +124,8 @@ class OriginSearch:
             result: as on record.
         """
         marks, text = result.marks, result.text
-        control = [_Trusted(piece) for piece in ([text] if marks.integrity is Integrity.K else marks.pieces(text))]
+        pieces = [text] if marks.integrity is Integrity.K else list(marks.pieces(text))
+        control = [_Trusted(piece, addresses=self._has_destinations) for piece in pieces]
         asked = plain_reading(result.arguments)
         echoed = {key for key, one in self._sought.items() if self._in_untrusted(one, asked, [folded_reading(asked)])}
         for key, one in self._sought.items():

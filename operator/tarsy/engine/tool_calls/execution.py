@@ -5,7 +5,8 @@ wait for it. A call is on record before its server receives it (c); its result a
 are one transaction (d). Of a result that is too long a summary is made between the two: the result is put on record
 first, then its summary, and an attempt that resumes continues from there. A call that a dead attempt left open was
 perhaps made: it is made again only when its tool is trusted to be repeatable, else the model is sent that its outcome
-is unknown.
+is unknown. A result of outside of which values are declared is kept from the model: it gets the values, made in the
+same way as a summary.
 """
 
 import asyncio
@@ -24,14 +25,16 @@ from tarsy.engine.limits.timing import Cut, Stopwatch
 from tarsy.engine.model_calls.streaming import CutToConclude
 from tarsy.engine.model_calls.text_calls import is_written
 from tarsy.engine.ports import Toolbox
+from tarsy.engine.prompts.extraction import outside_error_told
 from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
+from tarsy.engine.tool_calls.extraction import TEXT_WITHHELD, OutsideResult, extracted_fields, told_of_outside
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
 from tarsy.engine.tool_calls.loop_guard import original
 from tarsy.engine.tool_calls.simulation import simulated
 from tarsy.engine.tool_calls.summarization import LongResult, told_of, too_long
-from tarsy.plan.model import SummarizationPlan
+from tarsy.plan.model import ExtractedFieldPlan, SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Access, Message, Role, ToolOutcome
@@ -86,6 +89,10 @@ class ToolCallContext:
         name = turn.call.name
         return self.toolbox.access(name) is Access.READ_ONLY and not self.toolbox.needs_approval(name)
 
+    def values_of(self, turn: CallTool) -> tuple[ExtractedFieldPlan, ...]:
+        """The values that the model gets in place of the result of a call; none: it gets the text."""
+        return extracted_fields(self.conversation.agent, *self.toolbox.split(turn.call.name))
+
     def too_long(self, turn: CallTool, outcome: ToolOutcome) -> SummarizationPlan | None:
         """The setting for a result that is too long for the conversation; None for one that is not."""
         return too_long(self.conversation.agent, self.toolbox.split(turn.call.name)[0], outcome.content)
@@ -136,7 +143,8 @@ async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
     attempt = 0
     if left is not None and left.result is not None:
         call = _Call(turn, tool_call_id(conversation.execution, turn.message_seq, turn.index, left.attempt))
-        await _tell_long(call, ToolOutcome(left.result), context, left.summary)
+        tell = _tell_values if context.values_of(turn) else _tell_long
+        await tell(call, ToolOutcome(left.result), context, left.summary)
         world.guard.answered(conversation.execution, turn.message_seq, turn.index, repeated=False)
         return
     if left is not None:
@@ -195,16 +203,25 @@ async def _between_boundaries(
     started, cut = time.monotonic(), False
     if outcome is None and not may_call:
         outcome = _NOT_APPROVED
+    sent = outcome is None
     if outcome is None:
         with context.watch.running():
             try:
                 outcome = await _send(turn, key, context)
             except CutToConclude:
-                outcome, cut = ToolOutcome(_CUT.substitute(tool=turn.call.name), is_error=True), True
+                outcome, cut = ToolOutcome(_CUT.substitute(tool=turn.call.name), is_error=True, ours=True), True
         world.meter.tool_finished(call.id)
         if outcome.to_simulate and not cut:
             outcome = await simulated(turn, outcome, toolbox.tools, (conversation, world, context.watch))
     elapsed = round((time.monotonic() - started) * 1000)
+    if sent and not outcome.is_error and context.values_of(turn):
+        event = _event(call, replace(outcome, content=TEXT_WITHHELD), EventStatus.COMPLETED, context)
+        await world.recorder.tool_call_answered(call.id, outcome, elapsed, [event])
+        await _tell_values(call, outcome, context)
+        return outcome
+    if sent and not outcome.ours and context.values_of(turn):
+        await _record(call, outcome, elapsed, context, interrupted=cut, withheld=True)
+        return outcome
     if outcome.is_error or context.too_long(turn, outcome) is None:
         await _record(call, outcome, elapsed, context, interrupted=cut)
         return outcome
@@ -226,6 +243,14 @@ async def _tell_long(call: _Call, outcome: ToolOutcome, context: ToolCallContext
             text = long.summarized(summary)
         told = replace(outcome, content=text)
     result = _result(call, outcome, told, context)
+    await _close(call, result, _cleaned_events(call, outcome, context), context)
+
+
+async def _tell_values(call: _Call, outcome: ToolOutcome, context: ToolCallContext, known: str | None = None) -> None:
+    """Sends the model values of a result of outside that is on record; `known` are values on record."""
+    outside = OutsideResult(call.turn, call.id, outcome.content, context.values_of(call.turn))
+    text = await told_of_outside(context.conversation, outside, context.world, context.watch, known)
+    result = _result(call, outcome, replace(outcome, content=text), context)
     await _close(call, result, _cleaned_events(call, outcome, context), context)
 
 
@@ -256,7 +281,8 @@ async def _send(turn: CallTool, key: str, context: ToolCallContext) -> ToolOutco
             raise CutToConclude from None
         if not limit.expired():
             raise
-        return ToolOutcome(f"{turn.call.name} did not answer within {round(seconds, 2):g} s.", is_error=True)
+        told = f"{turn.call.name} did not answer within {round(seconds, 2):g} s."
+        return ToolOutcome(told, is_error=True, ours=True)
     return _cleaned(outcome)
 
 
@@ -267,13 +293,19 @@ def _cleaned(outcome: ToolOutcome) -> ToolOutcome:
 
 
 async def _record(
-    call: _Call, outcome: ToolOutcome, elapsed_ms: int, context: ToolCallContext, *, interrupted: bool = False
+    call: _Call,
+    outcome: ToolOutcome,
+    elapsed_ms: int,
+    context: ToolCallContext,
+    *,
+    interrupted: bool = False,
+    withheld: bool = False,
 ) -> None:
-    """Closes a call with its whole result in the conversation, except a long error, which is cut."""
+    """Closes a call with its whole result in the conversation, except a long error, which is cut, or a withheld one."""
     status = EventStatus.INTERRUPTED if interrupted else EventStatus.COMPLETED
-    event = _event(call, outcome, status, context)
-    setting = context.too_long(call.turn, outcome)
-    told = outcome
+    told = replace(outcome, content=outside_error_told()) if withheld else outcome
+    event = _event(call, told, status, context)
+    setting = context.too_long(call.turn, told)
     if setting is not None and outcome.is_error:
         long = LongResult(call.turn, call.id, outcome.content, setting)
         told = replace(outcome, content=long.shortened("it is an error"))

@@ -22,6 +22,7 @@ from tarsy.engine.limits.budget_stop import note_exceeded
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.approval import ask_people
+from tarsy.engine.tool_calls.extraction import extracted_fields
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
 from tarsy.engine.tool_calls.origin_check import CheckedOrigins, check_origins, check_outflow
 from tarsy.engine.tool_calls.summarization import too_long
@@ -91,6 +92,10 @@ async def decide_tool_call(
     if world.control.concluding:
         told = ToolOutcome(f"{name} was not called, because the run was asked to conclude.", is_error=True)
         return ToolCallDecision(instead=told, metadata={"made": False})
+    if (leak := await check_outflow(conversation, turn, toolbox, world)) is not None:
+        if toolbox.needs_approval(name):
+            await world.approvals.withdraw(call, leak.sentence)
+        return refuse(leak)
     place = (conversation.execution, *toolbox.split(name), arguments)
     # Masked arguments do not tell one secret from another, so a call with one is never a repetition.
     guard, seq = world.guard, turn.message_seq
@@ -100,18 +105,13 @@ async def decide_tool_call(
         found = await world.recorder.evidence([first.ref])
         if first.ref in found:
             result = found[first.ref].result
-            whole = too_long(conversation.agent, place[1], result) is None
+            kept = extracted_fields(conversation.agent, place[1], place[2])
+            whole = not kept and too_long(conversation.agent, place[1], result) is None
             told = ToolOutcome(_again(name, again, guard.seconds, result if whole else None))
             guard.told(*place, message_seq=seq)
             return ToolCallDecision(instead=told, repeated_of=first.id, metadata={"repeated_of": first.ref})
-    if (exceeded := world.meter.spent_for_tools()) is not None:
-        await note_exceeded(world, exceeded)
-        told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
-        return ToolCallDecision(instead=told, metadata={"made": False})
-    if (leak := await check_outflow(conversation, turn, toolbox, world)) is not None:
-        if toolbox.needs_approval(name):
-            await world.approvals.withdraw(call, leak.sentence)
-        return refuse(leak)
+    if (spent := await _spent(world)) is not None:
+        return spent
     checked = CheckedOrigins() if reads else await check_origins(conversation, turn, toolbox, world)
     metadata = {"provenance": [one.as_json() for one in checked.origins]} if checked.origins else {}
     if checked.refusal is not None:
@@ -124,9 +124,21 @@ async def decide_tool_call(
         if isinstance(answer, Refusal):
             return refuse(answer, metadata)
         approval, note = answer.approval, answer.undo
+    if not reads and (spent := await _spent(world)) is not None:  # others may have begun calls since
+        return spent
     world.meter.tool_started(call)
     ticket = guard.started(*place, reads=reads, message_seq=seq)
     return ToolCallDecision(approval=approval, note=note, ticket=ticket, metadata=metadata)
+
+
+async def _spent(world: RunContext) -> ToolCallDecision | None:
+    """Returns the answer to a call that the budget has no room for; None: it has."""
+    exceeded = world.meter.spent_for_tools()
+    if exceeded is None:
+        return None
+    await note_exceeded(world, exceeded)
+    told = ToolOutcome(f"{exceeded.message} This call was not made.", is_error=True)
+    return ToolCallDecision(instead=told, metadata={"made": False})
 
 
 def refuse(refusal: Refusal, known: Mapping[str, Any] = MappingProxyType({})) -> ToolCallDecision:

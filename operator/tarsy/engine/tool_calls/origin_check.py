@@ -60,7 +60,7 @@ async def check_origins(
         why = f"{error}, so that nobody can tell where they come from"
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
     for origin, text in _prompt_texts(conversation, world):
-        search.told(origin, text)
+        await off_loop(partial(search.told, origin, text), len(text))
     async for result in all_results(conversation, world):
         await off_loop(partial(search.result, result), len(result.text))
     found = search.untrusted()
@@ -86,7 +86,9 @@ async def check_outflow(
     search: OutflowSearch | None = None
     async for result in all_results(conversation, world, sensitive=True):
         if search is None:
-            search = OutflowSearch(leaving, [text for _, text in _prompt_texts(conversation, world)])
+            known = [text for _, text in _prompt_texts(conversation, world)]
+            size = len(turn.call.arguments) + sum(map(len, known))
+            search = await off_loop(partial(OutflowSearch, leaving, known), size)
         if await off_loop(partial(search.shares, result.text), len(result.text)):
             name, what = turn.call.name, ", ".join(inline(one) for one in sorted(leaving))
             return Refusal(

@@ -69,7 +69,7 @@ async def told_of(conversation: Conversation, long: LongResult, world: RunContex
         watch: counts the time of the iteration; no summary is requested when none is left.
     """
     why = "it was not asked for"
-    for provider in _providers(conversation):
+    for provider in side_providers(conversation):
         why = obstacle(world, watch)
         if not why:
             summary, why = await side_call(_summary(conversation, long, provider), conversation, world, watch)
@@ -78,8 +78,8 @@ async def told_of(conversation: Conversation, long: LongResult, world: RunContex
     return long.shortened(why)
 
 
-def _providers(conversation: Conversation) -> list[ProviderPlan]:
-    """The one for summaries, then the agent's own."""
+def side_providers(conversation: Conversation) -> list[ProviderPlan]:
+    """Returns the providers that are asked about results: the one for summaries, then the agent's own."""
     own, chosen = conversation.agent.provider, conversation.plan.summarizer
     return [own] if chosen is None or chosen.ref == own.ref else [chosen, own]
 

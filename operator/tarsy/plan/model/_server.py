@@ -204,6 +204,26 @@ class DataFlowPlan(FrozenModel):
         return names(self.sensitive, tool)
 
 
+class ExtractedFieldPlan(FrozenModel):
+    """One value that is taken from a result of outside."""
+
+    name: str
+    type: Literal["Number", "Time", "Enum", "Identifier", "Quote"]
+    values: tuple[str, ...] = ()
+    """Possible values, of an Enum."""
+    longest: int = 64
+    """Maximum characters, of an Identifier or a Quote."""
+    max_items: int = 1
+    description: str = ""
+
+
+class ExtractionRulePlan(FrozenModel):
+    """The values that agents get in place of the results of some tools."""
+
+    tools: tuple[str, ...]
+    fields: tuple[ExtractedFieldPlan, ...]
+
+
 class ServerPlan(FrozenModel):
     """One MCP server and its tools that one agent may use; `*` in the server's own lists matches any characters."""
 
@@ -236,7 +256,12 @@ class ServerPlan(FrozenModel):
     """None: nothing is declared of calls that need approval."""
     pin: PinPlan | None = Field(default=None, exclude_if=lambda pin: pin is None)
     """None: tools need not be accepted. Older workers cannot read a plan with it, and leave its run to newer ones."""
+    extraction: tuple[ExtractionRulePlan, ...] = Field(default=(), exclude_if=lambda rules: not rules)
     data_flow: DataFlowPlan = Field(default=DataFlowPlan(), exclude_if=lambda flow: flow == DataFlowPlan())
+
+    def extracted_fields(self, tool: str) -> tuple[ExtractedFieldPlan, ...]:
+        """Returns the values that agents get in place of the results of a tool: of the first rule that names it."""
+        return next((rule.fields for rule in self.extraction if names(rule.tools, tool)), ())
 
     @property
     def wants_account(self) -> bool:

@@ -35,6 +35,7 @@ from tarsy.resources.v1alpha1.common import (
 )
 from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
+from tarsy.resources.v1alpha1.extraction import ExtractionRule
 from tarsy.resources.v1alpha1.masking import Masking
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.reach import Reach
@@ -311,6 +312,12 @@ class MCPServerSpec(Model):
         default=(),
         description="Definitions that people accept, for pin. Write one entry of your own; it needs the verb approve "
         "on this MCPServer. Counts only where the policy tarsy-accept is in force.",
+    )
+    extraction: tuple[ExtractionRule, ...] = Field(
+        default=(),
+        max_length=16,
+        description="Values that agents get in place of results, for tools whose text comes from outside. A model call "
+        "without tools takes them from the text. The first entry that names a tool decides.",
     )
     data_flow: DataFlow | None = Field(
         default=None, description="Arguments that leave the cluster, and results whose text must not."
