@@ -31,6 +31,8 @@ class Gate(StrEnum):
     END = "end"
     OBJECT_GONE = "gone"
     CANCEL_WISHED = "wished"
+    PEOPLE_ASKED = "asked"
+    PARKED = "parked"
 
 
 _TABLES = {"llm_interaction": ("a", "b"), "mcp_interaction": ("c", "d")}
@@ -63,6 +65,14 @@ BEGIN
     PERFORM chaos_stop(NEW.chain, TG_ARGV[0]);
     RETURN NEW;
 END $$;
+CREATE FUNCTION chaos_ask() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM chaos_stop(i.chain, 'asked') FROM investigation i WHERE i.id = NEW.investigation;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER chaos_asked BEFORE INSERT ON tool_approval FOR EACH ROW EXECUTE FUNCTION chaos_ask();
+CREATE TRIGGER chaos_parked BEFORE UPDATE ON investigation FOR EACH ROW
+    WHEN (OLD.parked_at IS NULL AND NEW.parked_at IS NOT NULL) EXECUTE FUNCTION chaos_run('parked');
 CREATE TRIGGER chaos_begin BEFORE INSERT ON stage FOR EACH ROW EXECUTE FUNCTION chaos_stage();
 CREATE TRIGGER chaos_end BEFORE UPDATE ON investigation FOR EACH ROW
     WHEN (OLD.state = 'running' AND NEW.state NOT IN ('pending', 'running')) EXECUTE FUNCTION chaos_run('end');
@@ -72,7 +82,7 @@ CREATE TRIGGER chaos_wished BEFORE UPDATE ON investigation FOR EACH ROW
     WHEN (OLD.desired_state <> NEW.desired_state) EXECUTE FUNCTION chaos_run('wished');
 """
 _REMOVE = """
-DROP FUNCTION chaos_step, chaos_stage, chaos_run, chaos_stop CASCADE;
+DROP FUNCTION chaos_step, chaos_stage, chaos_ask, chaos_run, chaos_stop CASCADE;
 DROP TABLE chaos_gate;
 """
 
