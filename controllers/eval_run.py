@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.controllers.evals.candidate import find_chain, prepare, revision
+from tarsy.controllers.evals.judging import RunJudge, judge_lines
 from tarsy.controllers.evals.projection import CANCELLED, ended_before, project, waiting
 from tarsy.controllers.evals.samples import cancel_samples, collect, create_sample, next_samples, spent
+from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
@@ -75,7 +77,9 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
     if record.verdict is None:
         record = await _advance(run, record, terms, evals, context)
     totals, usage = await evals.by_case(identity), await evals.usage(identity)
-    written = await write_status(client, cache, run, project(run, record, terms, totals, usage, now))
+    calls = context.judges.calls if terms.judge is not None else None
+    judged = None if calls is None else await calls.usage(identity)
+    written = await write_status(client, cache, run, project(run, record, terms, totals, usage, judged, now))
     if record.verdict is None:
         return LOOK_SECONDS
     if written is not None and not _is_complete(run):
@@ -95,7 +99,11 @@ async def _advance(
     run: EvalRun, record: EvalRunRecord, terms: EvalTerms, evals: Evals, context: ReconcileContext
 ) -> EvalRunRecord:
     """Judges the samples that have ended, starts the next ones, and decides when none is left."""
-    await collect(run, record, terms, await evals.begun(record.id), evals, context)
+    judge = None
+    if terms.judge is not None:
+        key = Key(run.KIND, run.metadata.namespace, run.metadata.name)
+        judge = await RunJudge.of(key, record, terms.judge, context.judges)
+    await collect(run, record, terms, await evals.begun(record.id), evals, context, judge)
     begun = await evals.begun(record.id)
     stop = _stop(run, record, context)
     if stop is not None:
@@ -107,8 +115,9 @@ async def _advance(
         await create_sample(run, record, case, sample, evals, context)
     if upcoming or any(not one.ended for one in begun):
         return record
-    found = run_verdict(terms, await evals.by_case(record.id))
-    reasons = found.reasons if over_budget is None else (over_budget, *found.reasons)
+    agreement = judge.agreement if judge is not None else None
+    found = run_verdict(terms, await evals.by_case(record.id), agreement)
+    reasons = (*([over_budget] if over_budget is not None else []), *found.reasons, *judge_lines(agreement))
     return await _finish(run, record, found.verdict.value, " ".join(reasons), evals, context)
 
 

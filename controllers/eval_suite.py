@@ -7,11 +7,12 @@ into the database, `Ready` with every error at once, the number of cases, and th
 from datetime import UTC, datetime
 from uuid import UUID
 
+from tarsy.controllers.evals.candidate import find_judge
 from tarsy.controllers.evals.recordings import store_case
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.inputs import NotYet
-from tarsy.evals.cases import case_digest, suite_digest
+from tarsy.evals.cases import case_digest, suite_digest, unknown_questions
 from tarsy.evals.expectations import invalid_facts
 from tarsy.resources.meta import Condition, set_condition
 from tarsy.resources.v1alpha1 import EvalSuite, EvalSuiteStatus
@@ -41,11 +42,19 @@ async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -
     namespace_uid = namespace.get("metadata", {}).get("uid", "")
     problems: list[tuple[str, str]] = []
     digests: dict[str, str] = {}
+    if suite.spec.judge is not None:
+        try:
+            find_judge(suite, context)
+        except NotYet as refusal:
+            problems.append((refusal.reason, refusal.message))
     for index, case in enumerate(suite.spec.cases):
         for fact, sentence in invalid_facts(case.expect):
             problems.append(
                 ("FactInvalid", f"spec.cases[{index}].expect.facts[{fact}].expression: {' '.join(sentence.split())}")
             )
+        if unknown := unknown_questions(suite.spec.judge, case.labels):
+            text = f"no question of spec.judge.checklist is named {', '.join(unknown)}; correct it, or add the question"
+            problems.append(("LabelInvalid", f"spec.cases[{index}].labels: {text}"))
         known = stored.get(case.name)
         if known is not None and known.source == case.source.to_dict():
             digests[case.name] = case_digest(known.digest, case.expect, case.coverage_min)
@@ -64,7 +73,7 @@ async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -
         observed_generation=suite.metadata.generation,
         conditions=set_condition(suite.status.conditions, _ready(suite, problems), datetime.now(UTC)),
         cases=CaseCounts(total=len(suite.spec.cases), stored=len(digests)),
-        digest=suite_digest(digests),
+        digest=suite_digest(digests, suite.spec.judge),
         last_run=last[0] if last is not None else suite.status.last_run,
         last_verdict=last[1] if last is not None else suite.status.last_verdict,
     )

@@ -4,20 +4,25 @@ Watches: nothing of its own. Decides: whether suite, candidate and baseline can 
 the candidate and read what the cases were made of. Writes: nothing.
 """
 
+from collections.abc import Sequence
 from uuid import UUID
 
+from tarsy.controllers.evals.judging import agreement_of
 from tarsy.controllers.evals.recordings import source_field
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.replay import source_reads
-from tarsy.evals.cases import EvalTerms, FrozenSamples, freeze
+from tarsy.evals.cases import EvalTerms, FrozenJudge, FrozenSamples, freeze, freeze_judge
 from tarsy.plan.errors import PlanInvalid
+from tarsy.plan.reach import read_plan
 from tarsy.plan.revision.template import revision_of
 from tarsy.plan.select import search_path
+from tarsy.plan.what_if import is_stranger
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
+from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite, LLMProvider
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.evals import Evals, NewEvalRun
 
@@ -73,7 +78,7 @@ async def prepare(run: EvalRun, evals: Evals, context: ReconcileContext) -> NewE
     ]
     refused = await authorization_refusal(
         run.spec.author,
-        [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)],
+        [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name), *_judge_key(suite)],
         context.kubernetes.client,
         required=context.settings.require_author,
         reads={read.what: read for read in reads}.values(),
@@ -88,6 +93,7 @@ async def prepare(run: EvalRun, evals: Evals, context: ReconcileContext) -> NewE
         {name: case.digest for name, case in stored.items()},
         baseline[1] if baseline is not None else None,
         provider.name if provider is not None else None,
+        await _judge(suite, evals, context),
     )
     namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
     return NewEvalRun(
@@ -104,6 +110,50 @@ async def prepare(run: EvalRun, evals: Evals, context: ReconcileContext) -> NewE
         revision=revision(chain, context),
         baseline=baseline[0] if baseline is not None else None,
     )
+
+
+def _judge_key(suite: EvalSuite) -> Sequence[Key]:
+    """Returns the LLMProvider of the judge of a suite, which the author of a run must be allowed to use."""
+    judge = suite.spec.judge
+    return () if judge is None else (Key(LLMProvider.KIND, suite.metadata.namespace, judge.llm_provider_ref.name),)
+
+
+async def _judge(suite: EvalSuite, evals: Evals, context: ReconcileContext) -> FrozenJudge | None:
+    """Freezes the judge of a suite.
+
+    A finding tells what the recorded results say, so it may go where these may go, and nowhere else.
+    """
+    judge = suite.spec.judge
+    if judge is None:
+        return None
+    provider = find_judge(suite, context)
+    plan = provider_plan_of(provider)
+    for case, recorded in sorted((await evals.case_plans(UUID(suite.metadata.uid))).items()):
+        if is_stranger(plan, source := read_plan(recorded)):
+            raise NotYet(
+                "ProviderNotAllowed",
+                f"spec.suiteRef.name: EvalSuite {suite.metadata.namespace}/{suite.metadata.name}: spec.judge."
+                f"llmProviderRef.name: tools of namespace {source.chain.namespace} answered the recorded calls of case "
+                f"{case} with its rights, so findings about them may only be sent to LLMProviders of that namespace; "
+                "remove the case or the judge",
+            )
+    labels = {case.name: case.labels for case in suite.spec.cases if case.labels}
+    return freeze_judge(judge, plan, labels)
+
+
+def find_judge(suite: EvalSuite, context: ReconcileContext) -> LLMProvider:
+    """Returns the LLMProvider of the judge of a suite.
+
+    Raises:
+        NotYet: there is none.
+    """
+    assert suite.spec.judge is not None
+    namespace, name = suite.metadata.namespace, suite.spec.judge.llm_provider_ref.name
+    found = context.cache.get(LLMProvider, namespace, name)
+    if found is None:
+        text = f"spec.judge.llmProviderRef.name: LLMProvider {namespace}/{name} does not exist or is invalid; create it"
+        raise NotYet("JudgeMissing", text)
+    return found
 
 
 def _suite(run: EvalRun, context: ReconcileContext) -> EvalSuite:
@@ -139,11 +189,12 @@ async def _baseline(
     if record.verdict == "Cancelled":
         raise NotYet("BaselineCancelled", f"{where} was cancelled; name one that finished")
     terms = EvalTerms.model_validate(record.terms)
+    agreement = agreement_of(record)
     totals = {one.name: one for one in await evals.by_case(record.id)}
     frozen = tuple(
         FrozenSamples(
             name=case.name,
-            digest=case.digest,
+            digest=terms.digest_of(case, gates=agreement is not None and agreement.gates),
             passed=totals[case.name].passed,
             failed=totals[case.name].failed,
             inconclusive=totals[case.name].inconclusive,

@@ -6,6 +6,8 @@ Watches nothing, decides nothing, writes nothing: a status is a pure function of
 from collections.abc import Mapping
 from datetime import datetime
 
+from tarsy.controllers.evals.judging import agreement_of
+from tarsy.evals.agreement import JudgeAgreement
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.suite_verdict import run_verdict
@@ -13,8 +15,15 @@ from tarsy.evals.verdict import SuiteVerdict
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import EvalRun, EvalRunStatus
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.resources.v1alpha1.eval_run import MAX_NAMED_CASES, EvalPhase, MeasuredCandidate, OutcomeCounts
+from tarsy.resources.v1alpha1.eval_run import (
+    MAX_NAMED_CASES,
+    EvalPhase,
+    JudgeStatus,
+    MeasuredCandidate,
+    OutcomeCounts,
+)
 from tarsy.store.evals import CaseTotals, EvalRunRecord, EvalUsage
+from tarsy.store.judge_calls import JudgeUsage
 
 CANCELLED = "Cancelled"
 """Verdict of a run that was cancelled."""
@@ -62,7 +71,13 @@ def ended_before(run: EvalRun, reason: str, message: str, now: datetime) -> Eval
 
 
 def project(
-    run: EvalRun, record: EvalRunRecord, terms: EvalTerms, totals: list[CaseTotals], usage: EvalUsage, now: datetime
+    run: EvalRun,
+    record: EvalRunRecord,
+    terms: EvalTerms,
+    totals: list[CaseTotals],
+    usage: EvalUsage,
+    judged: JudgeUsage | None,
+    now: datetime,
 ) -> EvalRunStatus:
     """Makes the status of a run that has begun.
 
@@ -72,9 +87,11 @@ def project(
         terms: the frozen terms.
         totals: its samples by case.
         usage: of its samples.
+        judged: usage of its judge; None: it has none.
         now: the current time.
     """
-    found = run_verdict(terms, totals)
+    agreement = agreement_of(record)
+    found = run_verdict(terms, totals, agreement)
     asked = terms.samples * len(terms.cases)
     samples = OutcomeCounts(
         total=asked,
@@ -103,10 +120,26 @@ def project(
         regressed_cases=found.regressed[:MAX_NAMED_CASES] if over else (),
         total_tokens=usage.tokens,
         cost_usd=cost,
+        judge=None if judged is None else _judge(agreement, judged),
         summary=record.summary,
         power=found.power if over else None,
         started_at=record.started_at,
         finished_at=record.finished_at,
+    )
+
+
+def _judge(agreement: JudgeAgreement | None, usage: JudgeUsage) -> JudgeStatus:
+    cost = None if usage.cost_usd is None else f"{usage.cost_usd:f}{'' if usage.cost_complete else '+'}"
+    known = JudgeStatus(calls=usage.calls, failed_calls=usage.failed, total_tokens=usage.tokens, cost_usd=cost)
+    if agreement is None:
+        return known
+    return known.model_copy(
+        update={
+            "role": agreement.role,
+            "agreement": None if agreement.kappa is None else f"{agreement.kappa:.2f}",
+            "answers": agreement.answers,
+            "message": agreement.sentence[:512],
+        }
     )
 
 

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from tarsy.controllers.evals.judging import RunJudge
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.acceptance import was_given_up
 from tarsy.evals.cases import EvalTerms, FrozenCase
-from tarsy.evals.expectations import Checked, FinishedRun, Judgement, MadeCall, Outcome, judge
+from tarsy.evals.checklist import with_judge
+from tarsy.evals.expectations import Checked, FinishedRun, Judgement, MadeCall, Outcome
+from tarsy.evals.expectations import judge as judge_run
 from tarsy.kube.client import ApiError
 from tarsy.record.replay import Rung
 from tarsy.record.run import InvestigationRecord, State
@@ -101,6 +104,7 @@ async def collect(
     begun: Sequence[BegunSample],
     evals: Evals,
     context: ReconcileContext,
+    judge: RunJudge | None,
 ) -> None:
     """Judges the samples that have ended.
 
@@ -111,6 +115,7 @@ async def collect(
         begun: its samples.
         evals: the stored samples.
         context: of the reconcile.
+        judge: the judge of the run; None: it has none.
     """
     cases = {case.name: case for case in terms.cases}
     for one in begun:
@@ -122,7 +127,7 @@ async def collect(
             ended = None if why is None else _unclear(one.case_name, one.sample, why)
         elif found.state.finished:
             case = cases[one.case_name]
-            ended = _ended(one, found, case, await evals.made_calls(found.id))
+            ended = _ended(one, found, case, await evals.made_calls(found.id), judge)
         else:
             ended = None
         if ended is not None:
@@ -180,10 +185,20 @@ def coverage(calls: Sequence[RecordedToolCall]) -> float | None:
 
 
 def _ended(
-    one: BegunSample, record: InvestigationRecord, case: FrozenCase, calls: Sequence[RecordedToolCall]
-) -> EndedSample:
+    one: BegunSample,
+    record: InvestigationRecord,
+    case: FrozenCase,
+    calls: Sequence[RecordedToolCall],
+    judge: RunJudge | None,
+) -> EndedSample | None:
+    """Returns the outcome of a sample; None: its judge has not answered yet. One that is unclear is not judged."""
     run = finished_run(record, calls)
-    judged = judge(run, case.expect, case.coverage_min)
+    judged = judge_run(run, case.expect, case.coverage_min)
+    if judge is not None and run.finding is not None and judged.outcome is not Outcome.INCONCLUSIVE:
+        checks = judge.checks(one.case_name, one.sample, run.finding)
+        if checks is None or judge.agreement is None:
+            return None
+        judged = with_judge(judged, checks, gates=judge.agreement.gates)
     return EndedSample(
         case_name=one.case_name,
         sample=one.sample,

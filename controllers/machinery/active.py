@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tarsy.controllers.approvals.requests import ASKING_SECONDS, ApprovalRequests
 from tarsy.controllers.evals.git_cases import GitCases
+from tarsy.controllers.evals.judge_queue import JudgeQueue
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -41,6 +42,7 @@ from tarsy.controllers.runs.rest import Rest
 from tarsy.controllers.runs.runbooks import Runbooks, token_reader
 from tarsy.controllers.tool_workloads.per_run import ROUND_SECONDS as WORKLOADS_SECONDS
 from tarsy.controllers.tool_workloads.per_run import Running, RunWorkloads
+from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers, default_masker
@@ -91,6 +93,7 @@ class ActiveController:
         periodic: the work that is done at intervals.
         fetcher: fetches runbooks by URL; one with the usual limits when not given.
         read_git: reads files from Git; None: none is read.
+        models: calls the judges of suites; None: no judge is called.
         metrics: the metrics of the process.
     """
 
@@ -106,6 +109,7 @@ class ActiveController:
         periodic: PeriodicWork | None = None,
         fetcher: Fetcher | None = None,
         read_git: ReadGitFile | None = None,
+        models: Models | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         metrics, maskers = metrics or Metrics(), Maskers()
@@ -151,6 +155,13 @@ class ActiveController:
         fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)
         self._git_cases = GitCases(read_git, settings.git_hosts, self._queue.add)
+        self._judges = JudgeQueue(
+            models,
+            store.judge_calls if models is not None else None,
+            election.active,
+            self._queue.add,
+            metrics.watched(default_masker().mask, "model_output"),
+        )
         context = ReconcileContext(
             cache=self._cache,
             kubernetes=kubernetes,
@@ -158,6 +169,7 @@ class ActiveController:
             settings=settings,
             runbooks=self._runbooks,
             git_cases=self._git_cases,
+            judges=self._judges,
             publish_again=self._publisher.again,
             mask=metrics.watched(default_masker().mask, "alert_data"),
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
@@ -190,6 +202,7 @@ class ActiveController:
             group.create_task(self._publisher.run())
             group.create_task(self._runbooks.run())
             group.create_task(self._git_cases.run())
+            group.create_task(self._judges.run())
             if self._incidents is not None:
                 group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
             if self._workloads is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tarsy.controllers.evals.git_cases import GitCases
+from tarsy.controllers.evals.judge_queue import JudgeQueue
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
@@ -23,6 +24,7 @@ from tarsy.record.run import InvestigationRecord
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.evals import Evals
 from tarsy.store.intake import Intake
+from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
@@ -67,6 +69,9 @@ class StorePorts:
 
     evals: Evals | None = None
     """Cases and results of evaluations; None: EvalSuites and EvalRuns are ignored."""
+
+    judge_calls: JudgeCalls | None = None
+    """Calls of the judges of suites; None: no judge is called."""
 
     revisions: Revisions | None = None
     """Revisions of Chains; None: `spec.promotion` is ignored."""
@@ -130,6 +135,7 @@ class ReconcileContext:
     settings: ControllerSettings
     runbooks: Runbooks
     git_cases: GitCases
+    judges: JudgeQueue
     publish_again: Callable[[InvestigationRecord], None]
     """Asks the publisher to write the status of a run once more."""
 

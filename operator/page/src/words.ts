@@ -113,6 +113,13 @@ export const PROMOTION = {
   olderSuite: "measured an older suite",
 } as const;
 
+export const JUDGES = {
+  Gates: "judge decides",
+  Informs: "judge informs only",
+  Unavailable: "judge could not be measured",
+  measuring: "judge is being measured",
+} as const;
+
 export const COMPARED = {
   onlyIn: "Only in",
   noCall: "No tool call in either run.",

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
+from uuid import uuid4
 
 import asyncpg
 
@@ -52,6 +53,7 @@ from tarsy.store.evals import Evals
 from tarsy.store.gauges import Gauges
 from tarsy.store.history_retention import HistoryRetention
 from tarsy.store.intake import Intake
+from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.notices import Notices
 from tarsy.store.object_history import ObjectHistory
 from tarsy.store.questions import Questions
@@ -170,9 +172,10 @@ def _controller(
             ProviderSlots(pool, notifier.notify).publish,
             Replays(pool),
             evals,
-            Revisions(pool),
-            ApprovalStore(pool),
-            ToolDefinitions(pool),
+            judge_calls=JudgeCalls(pool, uuid4()),
+            revisions=Revisions(pool),
+            approvals=ApprovalStore(pool),
+            definitions=ToolDefinitions(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,
@@ -194,6 +197,7 @@ def _controller(
         ),
         fetcher=Fetcher(token_reader(secrets), destinations=destinations),
         read_git=_git_reader(settings, client, secrets),
+        models=connections.models,
         metrics=metrics,
     )
 

@@ -3,8 +3,8 @@
 | file | contents |
 |---|---|
 | `NAME.jsonl.gz`, `NAME.jsonl` | cassette of the case NAME |
-| `NAME.yaml` | its expectation (`expect`, `coverageMin`); without it the known cause in the cassette is expected |
-| `suite.yaml` | settings of the suite (`samples`, `parallelism`, `budget`, `gate`); optional |
+| `NAME.yaml` | its expectation (`expect`, `coverageMin`) and `labels`; without it the known cause is expected |
+| `suite.yaml` | settings of the suite (`samples`, `parallelism`, `budget`, `gate`, `judge`); optional |
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from tarsy.app.strict_yaml import StrictLoader
+from tarsy.evals.cases import unknown_questions
 from tarsy.evals.cassette import MAX_FILE_BYTES, CassetteError, read_cassette
 from tarsy.evals.expectations import COVERAGE_MIN, invalid_facts
 from tarsy.evals.suite import CaseFile, Suite, SuiteCase, SuiteFile, expectation_of
@@ -52,6 +53,12 @@ def read_suite(folder: Path) -> ReadSuite:
         settings = _yaml(file, SuiteFile, problems) or settings
     files = sorted(path for path in folder.iterdir() if path.name.endswith(_CASSETTES))
     cases = [case for path in files if (case := _case(path, problems)) is not None]
+    problems += [
+        f"{folder / case.name}.yaml: labels: no question of judge.checklist in {SETTINGS} is named {question}; add it, "
+        "or correct the label"
+        for case in cases
+        for question in unknown_questions(settings.judge, case.labels)
+    ]
     names = [case.name for case in cases]
     problems += [f"{folder}: {name} has two cassettes; remove one" for name in sorted(_doubled(names))]
     known = {f"{_name(path)}.yaml" for path in files} | {SETTINGS}
@@ -86,7 +93,7 @@ def _case(path: Path, problems: list[str]) -> SuiteCase | None:
         faults = invalid_facts(found.expect)
         problems += [f"{beside}: expect.facts[{index}].expression: {why}" for index, why in faults]
         least = COVERAGE_MIN if found.coverage_min is None else found.coverage_min
-        return None if faults else SuiteCase(name, cassette, found.expect, least)
+        return None if faults else SuiteCase(name, cassette, found.expect, least, found.labels)
     if cassette.header.truth is None:
         problems.append(f"{path}: has no known cause; write its expectation into {beside.name}")
         return None

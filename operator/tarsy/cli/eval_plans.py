@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from tarsy.cli.plan_check import is_whole
 from tarsy.cli.plan_files import Manifests, read_files
 from tarsy.controllers.readiness.masking import masking_errors
+from tarsy.controllers.readiness.provider_checks import provider_plan_of
+from tarsy.evals.cases import FrozenJudge, freeze_judge
 from tarsy.evals.suite import Suite, SuiteCase
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
@@ -20,6 +22,8 @@ from tarsy.plan.resolve import explain_plan
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1.alert import AlertContent
+from tarsy.resources.v1alpha1.judge import SuiteJudge
+from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.runtime.in_process.sample import PlannedCase
 from tarsy.runtime.in_process.suite_run import providers
 
@@ -43,10 +47,11 @@ class Configuration:
 
 @dataclass(slots=True)
 class PlannedSuite:
-    """The cases with their plans, and a sentence for each error."""
+    """The cases with their plans, a sentence for each error, and the judge; None: the suite has none."""
 
     cases: list[PlannedCase] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    judge: FrozenJudge | None = None
 
 
 def plan_suite(suite: Suite, configuration: Configuration) -> PlannedSuite:
@@ -82,6 +87,8 @@ def plan_cases(suite: Suite, configuration: Configuration, manifests: Manifests)
         except ValidationError as error:
             where = error.errors(include_url=False)[0]
             planned.problems.append(f"case {case.name}: alert.type: {where['msg']}; record the case again")
+    if suite.settings.judge is not None:
+        planned.judge = _judge(suite, suite.settings.judge, configuration.namespace, catalog, planned.problems)
     for obj in manifests.objects.values():
         errors += [*check_references(obj, catalog), *masking_errors(obj)]
     found = (manifests.problem(error) for error in dict.fromkeys(errors))
@@ -98,6 +105,19 @@ def missing_rates(cases: Collection[PlannedCase]) -> Iterator[str]:
             f"LLMProvider {name}: rates: not known for its model, so that the budget costUSD cannot be kept; set "
             "spec.rates, or use a budget of tokens"
         )
+
+
+def _judge(
+    suite: Suite, judge: SuiteJudge, namespace: str, catalog: ResourceCatalog, problems: list[str]
+) -> FrozenJudge | None:
+    """Returns the judge of the suite; None: its provider is not in the manifests, as is reported."""
+    name = judge.llm_provider_ref.name
+    provider = catalog.get(LLMProvider, namespace, name)
+    if provider is None:
+        text = f"suite.yaml: judge.llmProviderRef.name: LLMProvider {namespace}/{name} is in no file; add it"
+        problems.append(text)
+        return None
+    return freeze_judge(judge, provider_plan_of(provider), {case.name: case.labels for case in suite.cases})
 
 
 def _plan(case: SuiteCase, configuration: Configuration, manifests: Manifests, catalog: ResourceCatalog) -> Plan | None:

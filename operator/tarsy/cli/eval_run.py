@@ -26,6 +26,7 @@ from tarsy.cli.console import new_console
 from tarsy.cli.eval_cases import read_suite
 from tarsy.cli.eval_plans import Configuration, missing_rates, plan_suite
 from tarsy.cli.eval_table import result_table
+from tarsy.evals.cases import FrozenJudge
 from tarsy.evals.junit import render_junit
 from tarsy.evals.result import EvalResult, ResultError, SampleResult, make_result, read_baseline, write_result
 from tarsy.evals.suite import Suite, SuiteFile
@@ -104,7 +105,7 @@ async def measure_folder(
     read = read_suite(folder)
     planned = plan_suite(read.suite, configuration)
     limits = overrides.applied(read.suite.settings)
-    problems = [*read.problems, *planned.problems, *key_problems(planned.cases, keys or {})]
+    problems = [*read.problems, *planned.problems, *key_problems(planned.cases, keys or {}, planned.judge)]
     if limits.budget is not None and limits.budget.cost_usd is not None:
         problems += missing_rates(planned.cases)
     before: tuple[CaseSamples, ...] | None = None
@@ -117,7 +118,7 @@ async def measure_folder(
         for problem in problems:
             sys.stderr.write(f"{problem}\n")
         return WRONG_INPUT
-    result = await measure_cases(planned.cases, read.suite, limits, before=before, keys=keys or {})
+    result = await measure_cases(planned.cases, read.suite, limits, before=before, keys=keys or {}, judge=planned.judge)
     write_outputs(result, outputs)
     return exit_status(result.verdict.verdict)
 
@@ -129,6 +130,7 @@ async def measure_cases(
     *,
     before: Sequence[CaseSamples] | None = None,
     keys: Mapping[str, str],
+    judge: FrozenJudge | None = None,
 ) -> EvalResult:
     """Runs planned cases with the real models, and decides.
 
@@ -138,6 +140,7 @@ async def measure_cases(
         limits: samples, samples side by side, budget.
         before: samples of the baseline.
         keys: environment variable of each Secret's API key, by name of the Secret.
+        judge: answers the checklist of the suite; None: it has none.
     """
     console, total = new_console(sys.stderr), limits.samples * len(cases)
     done = 0
@@ -151,14 +154,14 @@ async def measure_cases(
 
     models = ModelRegistry(_secrets(keys))
     try:
-        measured = await run_suite(cases, limits, models, tell)
+        measured = await run_suite(cases, limits, models, tell, judge)
     finally:
         await models.aclose()
     if measured.spent is not None:
         console.print(measured.spent, markup=False, soft_wrap=True)
     counted = [case.counted() for case in measured.cases if case.samples]
     verdict = decide(counted, before, suite.settings.gate, [case.name for case in suite.cases])
-    return make_result(suite.digest, measured.cases, verdict)
+    return make_result(suite.digest, measured.cases, verdict, measured.judge)
 
 
 def write_outputs(result: EvalResult, outputs: Sequence[Output]) -> None:
@@ -197,14 +200,16 @@ def exit_status(verdict: Verdict) -> int:
             assert_never(verdict)
 
 
-def key_problems(cases: Sequence[PlannedCase], keys: Mapping[str, str]) -> list[str]:
+def key_problems(cases: Sequence[PlannedCase], keys: Mapping[str, str], judge: FrozenJudge | None = None) -> list[str]:
     """Returns a sentence for each Secret whose API key is not given: one key is never sent to two providers.
 
     Args:
         cases: with their plans.
         keys: environment variable of each Secret's API key, by name of the Secret.
+        judge: of the suite; None: it has none.
     """
-    found = {one.api_key for case in cases for one in providers(case.plan) if one.api_key is not None}
+    asked = [*(one for case in cases for one in providers(case.plan)), *([] if judge is None else [judge.provider])]
+    found = {one.api_key for one in asked if one.api_key is not None}
     named = sorted({key.name for key in found} - keys.keys())
     problems = [f"--api-key {name}={keys[name]}: the variable is not set" for name in keys if not _value(keys[name])]
     if len(named) > 1:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tarsy.evals.expectations import Outcome
-from tarsy.evals.result import CaseResult, EvalResult, Totals
+from tarsy.evals.result import CaseResult, EvalResult, JudgeResult, Totals
 from tarsy.record.text import clean
 
 
@@ -30,8 +30,16 @@ def result_table(result: EvalResult) -> RenderableType:
         f"{totals.confident_wrong} confidently wrong; {totals.tokens:,} tokens; {money(totals)}.",
         *verdict.reasons,
         verdict.power,
+        *([] if result.judge is None else [judge_line(result.judge)]),
     ]
     return Group(table, Text(""), *(Text(clean(line)) for line in lines))
+
+
+def judge_line(judge: JudgeResult) -> str:
+    """Returns what the judge of a suite is worth and used, as people read it."""
+    cost = "cost unknown" if judge.cost_usd is None else f"${_dollars(judge.cost_usd)}"
+    more = "" if judge.cost_complete or judge.cost_usd is None else "+"
+    return f"{judge.sentence} It made {judge.calls} calls: {judge.tokens:,} tokens, {cost}{more}."
 
 
 def precision(totals: Totals) -> str:

@@ -7,7 +7,7 @@ runs are compared only on cases that mean the same.
 
 import gzip
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import orjson
@@ -25,8 +25,10 @@ from tarsy.evals.cassette import (
 from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.evals.verdict import CaseSamples
 from tarsy.masking import without_secrets_or_withheld
+from tarsy.plan.model import ProviderPlan
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget, EvalSuiteSpec
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
+from tarsy.resources.v1alpha1.judge import AGREEMENT_MIN, ChecklistQuestion, JudgeBudget, LabelledFinding, SuiteJudge
 
 WITHHELD = "This recorded text could not be searched for secrets and is withheld."
 
@@ -67,8 +69,44 @@ class FrozenSamples(_Frozen):
         return CaseSamples(self.name, self.digest, self.passed, self.failed, self.inconclusive, asked=self.asked)
 
 
+class FrozenLabel(_Frozen):
+    """A labelled finding: its case, its number there, its text, and the answers of a person by question."""
+
+    case: str
+    number: int
+    finding: str
+    answers: dict[str, str]
+
+
+class FrozenJudge(_Frozen):
+    """The judge of a suite as an EvalRun began with it; `provider` has temperature 0."""
+
+    provider: ProviderPlan
+    checklist: tuple[ChecklistQuestion, ...]
+    gates: bool = False
+    agreement_min: float = AGREEMENT_MIN
+    budget: JudgeBudget | None = None
+    labels: tuple[FrozenLabel, ...] = ()
+
+    def marked(self, digest: str, *, gates: bool) -> str:
+        """Returns the digest of a case that this judge decides: only results of the same judge are compared.
+
+        Args:
+            digest: of the case without a judge.
+            gates: whether it decides.
+        """
+        if not gates:
+            return digest
+        provider = self.provider
+        what = [provider.type, provider.model, provider.base_url or "", *(one.question for one in self.checklist)]
+        return f"{digest}+{hashlib.sha256(orjson.dumps(what)).hexdigest()[:16]}"
+
+
 class EvalTerms(_Frozen):
-    """What an EvalRun measures and how it is decided; frozen when it begins. `baseline` is None without one."""
+    """What an EvalRun measures and how it is decided; frozen when it begins.
+
+    `baseline` is None without one, `judge` too.
+    """
 
     cases: tuple[FrozenCase, ...]
     samples: int
@@ -77,6 +115,11 @@ class EvalTerms(_Frozen):
     budget: EvalBudget | None = None
     baseline: tuple[FrozenSamples, ...] | None = None
     llm_provider: str | None = None
+    judge: FrozenJudge | None = None
+
+    def digest_of(self, case: FrozenCase, *, gates: bool) -> str:
+        """Returns the digest that the samples of a case are compared by; `gates`: whether the judge decides."""
+        return case.digest if self.judge is None else self.judge.marked(case.digest, gates=gates)
 
 
 def masked_recording(cassette: Cassette, mask: _Mask) -> bytes:
@@ -134,9 +177,10 @@ def case_digest(recording: str, expect: Expectation, coverage_min: float | None)
     return hashlib.sha256(orjson.dumps(expected, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def suite_digest(cases: dict[str, str]) -> str:
-    """Returns the digest of a suite from the digests of its cases by name."""
-    return hashlib.sha256(orjson.dumps(cases, option=orjson.OPT_SORT_KEYS)).hexdigest()
+def suite_digest(cases: dict[str, str], judge: SuiteJudge | None = None) -> str:
+    """Returns the digest of a suite from the digests of its cases by name, and its judge."""
+    what: dict[str, object] = {**cases, **({} if judge is None else {"judge of the suite": judge.to_dict()})}
+    return hashlib.sha256(orjson.dumps(what, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def freeze(
@@ -144,6 +188,7 @@ def freeze(
     recordings: dict[str, str],
     baseline: tuple[FrozenSamples, ...] | None,
     llm_provider: str | None = None,
+    judge: FrozenJudge | None = None,
 ) -> EvalTerms:
     """Freezes the terms of an EvalRun.
 
@@ -152,6 +197,7 @@ def freeze(
         recordings: digest of the stored recording of each case, by name.
         baseline: samples to compare with; None: there is no baseline.
         llm_provider: LLMProvider that all agents use instead of their own; None: their own.
+        judge: the judge; None: the suite has none.
     """
     cases = tuple(
         FrozenCase(
@@ -171,7 +217,40 @@ def freeze(
         budget=spec.budget,
         baseline=baseline,
         llm_provider=llm_provider,
+        judge=judge,
     )
+
+
+def freeze_judge(
+    judge: SuiteJudge, provider: ProviderPlan, labels: Mapping[str, Sequence[LabelledFinding]]
+) -> FrozenJudge:
+    """Freezes the judge of a suite.
+
+    Args:
+        judge: of the suite.
+        provider: the plan of its LLMProvider.
+        labels: labelled findings by case.
+    """
+    return FrozenJudge(
+        provider=provider.model_copy(update={"temperature": 0.0}),
+        checklist=judge.checklist,
+        gates=judge.gates,
+        agreement_min=judge.agreement_min,
+        budget=judge.budget,
+        labels=tuple(
+            FrozenLabel(
+                case=case, number=number, finding=one.finding, answers={a.question: a.answer for a in one.answers}
+            )
+            for case, found in labels.items()
+            for number, one in enumerate(found)
+        ),
+    )
+
+
+def unknown_questions(judge: SuiteJudge | None, labels: Sequence[LabelledFinding]) -> list[str]:
+    """Returns the names of questions that labelled findings answer and a judge is not asked."""
+    known = {one.name for one in judge.checklist} if judge is not None else set[str]()
+    return sorted({a.question for one in labels for a in one.answers} - known)
 
 
 def _masked(mask: _Mask, text: str) -> str:

@@ -129,7 +129,7 @@ def judge(run: FinishedRun, expectation: Expectation, coverage_min: float = COVE
     if confident:
         text = "The finding is wrong and has confidence High."
         checks.append(Checked("confidentWrong", Outcome.FAILED, text))
-    return Judgement(_worst(checks), tuple(checks), confident)
+    return Judgement(worst_outcome(checks), tuple(checks), confident)
 
 
 def compile_fact(fact: Fact) -> Program:
@@ -274,7 +274,8 @@ def _check(name: str, holds: bool, sentence: str) -> Checked:
     return Checked(name, Outcome.PASSED if holds else Outcome.FAILED, sentence)
 
 
-def _worst(checks: Sequence[Checked]) -> Outcome:
+def worst_outcome(checks: Sequence[Checked]) -> Outcome:
+    """Returns the outcome of several checks together: Failed before Inconclusive before Passed."""
     outcomes = {check.outcome for check in checks}
     for outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE):
         if outcome in outcomes:

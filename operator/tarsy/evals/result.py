@@ -8,6 +8,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from tarsy.evals.agreement import JudgeRole
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.verdict import CaseSamples, SuiteVerdict, Verdict
 
@@ -115,6 +116,20 @@ class Totals(_Part):
     held: Count = 0
 
 
+class JudgeResult(_Part):
+    """The judge of the suite: what its answers are worth (`tarsy.evals.agreement`), and its usage."""
+
+    role: JudgeRole
+    sentence: str
+    kappa: float | None = None
+    answers: Count = 0
+    calls: Count = 0
+    failed_calls: Count = 0
+    tokens: Count = 0
+    cost_usd: Decimal | None = None
+    cost_complete: bool = True
+
+
 class EvalResult(_Part):
     """A measured suite."""
 
@@ -122,16 +137,20 @@ class EvalResult(_Part):
     suite_digest: str
     verdict: VerdictResult
     totals: Totals
+    judge: JudgeResult | None = None
     cases: tuple[CaseResult, ...]
 
 
-def make_result(suite_digest: str, cases: Sequence[CaseResult], verdict: SuiteVerdict) -> EvalResult:
+def make_result(
+    suite_digest: str, cases: Sequence[CaseResult], verdict: SuiteVerdict, judge: JudgeResult | None = None
+) -> EvalResult:
     """Returns the result of a measured suite.
 
     Args:
         suite_digest: of the suite.
         cases: with their samples.
         verdict: on them.
+        judge: of the suite; None: it has none.
     """
     told = VerdictResult(
         verdict=verdict.verdict,
@@ -146,7 +165,7 @@ def make_result(suite_digest: str, cases: Sequence[CaseResult], verdict: SuiteVe
         improved=verdict.improved,
         flaky=verdict.flaky,
     )
-    return EvalResult(suite_digest=suite_digest, verdict=told, totals=totals_of(cases), cases=tuple(cases))
+    return EvalResult(suite_digest=suite_digest, verdict=told, totals=totals_of(cases), judge=judge, cases=tuple(cases))
 
 
 def totals_of(cases: Sequence[CaseResult]) -> Totals:
@@ -197,7 +216,8 @@ def read_baseline(data: bytes, name: str, suite: Sequence[tuple[str, str]]) -> t
         where = ".".join(str(part) for part in first["loc"])
         raise ResultError(f"{name}: {where}: {first['msg']}; {_REMEDY}") from None
     known = set(suite)
-    if known and not any((case.name, case.digest) in known for case in result.cases):
+    # A judge that decides marks the digests (`tarsy.evals.cases.FrozenJudge.marked`).
+    if known and not any((case.name, case.digest.partition("+")[0]) in known for case in result.cases):
         raise ResultError(
             f"{name}: is a result of another suite: no case of it has the recording and expectation of a case of this "
             f"suite. Measure the baseline again with these cases"

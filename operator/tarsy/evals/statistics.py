@@ -4,6 +4,7 @@ Decision: exact binomial tests instead of approximations. A suite has tens of ca
 wrong by more than the effect that people ask about, and a sum over a few hundred terms costs nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -145,6 +146,27 @@ def detectable_loss(cases: int, better: float = 0.0, alpha: float = 0.05, power:
         middle = (low + high) / 2
         low, high = (low, middle) if mcnemar_power(cases, middle, better, alpha) >= power else (middle, high)
     return high
+
+
+def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
+    """Returns the agreement of two raters beyond chance (Cohen 1960); None: it is not defined.
+
+    It is not defined without a rating, and where both raters always chose the same one category.
+
+    Args:
+        table: number of items by the category of the first rater (row) and of the second (column).
+
+    Raises:
+        ValueError: the table is not square, or a count is negative.
+    """
+    if any(len(row) != len(table) or min(row) < 0 for row in table):
+        raise ValueError("the table of two raters must be square and without negative counts")
+    items = sum(sum(row) for row in table)
+    by_chance = sum(sum(row) * sum(column) for row, column in zip(table, zip(*table, strict=True), strict=True))
+    agreed = sum(table[place][place] for place in range(len(table)))
+    if items * items == by_chance:
+        return None
+    return float(Fraction(agreed * items - by_chance, items * items - by_chance))
 
 
 @cache

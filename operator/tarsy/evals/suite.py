@@ -16,6 +16,7 @@ from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.resources.schema import Model
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget, Samples
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
+from tarsy.resources.v1alpha1.judge import MAX_LABELS, LabelledFinding, SuiteJudge
 
 
 class SuiteFile(Model):
@@ -25,13 +26,15 @@ class SuiteFile(Model):
     parallelism: Annotated[int, Field(ge=1, le=50)] = 4
     budget: EvalBudget | None = None
     gate: Gate = Field(default_factory=Gate)
+    judge: SuiteJudge | None = None
 
 
 class CaseFile(Model):
-    """Expectation of a case, beside its cassette."""
+    """Expectation of a case and labelled findings about it, beside its cassette."""
 
     expect: Expectation
     coverage_min: Annotated[float, Field(ge=0, le=1)] | None = None
+    labels: Annotated[tuple[LabelledFinding, ...], Field(max_length=MAX_LABELS)] = ()
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class SuiteCase:
         cassette: the recorded world.
         expectation: of the finding.
         coverage_min: smallest share of the tool calls that the cassette must answer, from 0 to 1.
+        labels: findings with the answers of people, which measure the judge.
     """
 
     name: str
     cassette: Cassette
     expectation: Expectation
     coverage_min: float = COVERAGE_MIN
+    labels: tuple[LabelledFinding, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -65,8 +70,8 @@ class Suite:
 
     @property
     def digest(self) -> str:
-        """Digest of all cases."""
-        return suite_digest({case.name: case.digest for case in self.cases})
+        """Digest of all cases and the judge."""
+        return suite_digest({case.name: case.digest for case in self.cases}, self.settings.judge)
 
 
 def expectation_of(truth: Truth) -> Expectation:

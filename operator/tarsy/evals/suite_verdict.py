@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 
+from tarsy.evals.agreement import JudgeAgreement
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.verdict import CaseSamples, SuiteVerdict, decide
 from tarsy.store.evals import CaseTotals
 
 
-def run_verdict(terms: EvalTerms, totals: Sequence[CaseTotals]) -> SuiteVerdict:
+def run_verdict(terms: EvalTerms, totals: Sequence[CaseTotals], agreement: JudgeAgreement | None) -> SuiteVerdict:
     """Decides the verdict from the samples by case.
 
     Args:
         terms: what the run measures and how it is decided.
         totals: samples by outcome, of the cases that have one.
+        agreement: what the answers of the judge are worth; None: there is no judge, or it is not measured.
     """
     known = {one.name: one for one in totals}
     samples = [
         CaseSamples(
             name=case.name,
-            digest=case.digest,
+            digest=terms.digest_of(case, gates=agreement is not None and agreement.gates),
             passed=known[case.name].passed,
             failed=known[case.name].failed,
             inconclusive=known[case.name].inconclusive,

@@ -6,7 +6,7 @@ Recorded results bring the terms of the run that they come from along: a replay 
 providers that the recorded chain's namespace names or admits.
 """
 
-from tarsy.plan.model import Plan
+from tarsy.plan.model import Plan, ProviderPlan
 from tarsy.resources.v1alpha1.chain import Chain, Synthesis
 from tarsy.resources.v1alpha1.common import ExecutiveSummarySettings
 
@@ -75,14 +75,24 @@ def strange_providers(plan: Plan, source: Plan) -> list[str]:
         plan: of the replay.
         source: of the recorded run.
     """
-    home = results_bound_to(source)
-    if home is None:
-        return []
-    known = {(provider.ref.namespace, provider.ref.name, provider.base_url) for provider in source.providers}
-    strange = {
-        f"{provider.ref.namespace}/{provider.ref.name}"
-        for provider in plan.providers
-        if provider.ref.namespace != home
-        and (provider.ref.namespace, provider.ref.name, provider.base_url) not in known
+    found = {
+        f"{provider.ref.namespace}/{provider.ref.name}" for provider in plan.providers if is_stranger(provider, source)
     }
-    return sorted(strange)
+    return sorted(found)
+
+
+def is_stranger(provider: ProviderPlan, source: Plan) -> bool:
+    """Returns whether the results of a recorded run may not be sent to a provider.
+
+    Args:
+        provider: in question.
+        source: plan of the recorded run.
+    """
+    home = results_bound_to(source)
+    if home is None or provider.ref.namespace == home:
+        return False
+    return all(
+        (provider.ref.namespace, provider.ref.name, provider.base_url)
+        != (known.ref.namespace, known.ref.name, known.base_url)
+        for known in source.providers
+    )

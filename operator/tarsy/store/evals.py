@@ -75,7 +75,7 @@ class NewEvalRun:
 
 @dataclass(frozen=True, slots=True)
 class EvalRunRecord:
-    """An EvalRun as stored; `verdict` is None until it has finished."""
+    """An EvalRun as stored; `verdict` is None until it has finished, `agreement` until its judge is measured."""
 
     id: UUID
     namespace: str
@@ -92,6 +92,7 @@ class EvalRunRecord:
     finished_at: datetime | None
     verdict: str | None
     summary: str | None
+    agreement: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,11 @@ class Evals:
     async def keep_cases(self, suite: UUID, names: Collection[str]) -> None:
         """Retires the cases of a suite that are not in `names`."""
         await self._execute("keep_cases", f"retire cases of EvalSuite {suite}", suite=suite, names=list(names))
+
+    async def case_plans(self, suite: UUID) -> dict[str, str]:
+        """Returns the plans of the recorded runs that a suite has cases of, by name of the case."""
+        found = await self._fetch("case_plans", f"the cases of EvalSuite {suite}", suite=suite)
+        return {row["name"]: row["plan"] for row in found}
 
     async def case(self, suite: UUID, name: str, digest: str) -> StoredRecording | None:
         """Returns the recording of a case; None: it is not stored.

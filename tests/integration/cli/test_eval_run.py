@@ -217,6 +217,81 @@ async def test_samples_are_counted_for_each_case(serve: Serve) -> None:
     assert len(json.loads(place.out("out.json").read_text())["cases"][0]["samples"]) == 3
 
 
+JUDGE_SCRIPT = """
+  judge:
+    - text: |
+        {{"answers": [{{"question": "variable", "answer": "yes", "quote": "checkout lacks {noun}"}},
+          {{"question": "action", "answer": "no"}}]}}
+"""
+EXPECTED = "expect: {rootCause: {entities: [Deployment/checkout]}}\n"
+
+
+def judge_the_suite(place: Place, *questions: str, labels: int = 8, provider: str = "default") -> None:
+    """Two questions about the finding, of which the scripted judge answers the first by yes and the second by no."""
+    asked = [{"name": name, "question": f"Is there a {name}?"} for name in questions]
+    judge = {"llmProviderRef": {"name": provider}, "checklist": asked, "gates": True}
+    place.suite.mkdir(exist_ok=True)
+    (place.suite / "suite.yaml").write_text(json.dumps({"judge": judge}))
+    answers = [{"question": "variable", "answer": "Yes"}, {"question": "action", "answer": "No"}]
+    label = {"finding": "It seems that checkout lacks a variable.", "answers": answers}
+    for name in ("one", "two"):
+        place.case(name)
+        (place.suite / f"{name}.yaml").write_text(EXPECTED + f"labels: {json.dumps([label] * labels)}\n")
+
+
+async def test_a_judge_that_agrees_with_people_decides(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    place = await serve(RIGHT + JUDGE_SCRIPT.format(noun="a variable"))
+    judge_the_suite(place, "variable", "action")
+    assert await place.measure() == 1  # the judge finds no action
+    result = json.loads(place.out("out.json").read_text())
+    judge = result["judge"]
+    assert (judge["role"], judge["kappa"], judge["answers"], judge["calls"]) == ("Gates", 1.0, 32, 18)
+    assert judge["tokens"] > 0 and judge["costComplete"]
+    checks = [(one["name"], one["outcome"]) for one in result["cases"][0]["samples"][0]["checks"]]
+    assert checks == [("rootCause", "Passed"), ("judge", "Passed"), ("judge", "Failed")]
+    assert "The judge decides: its agreement with people is 1.00" in " ".join(capsys.readouterr().out.split())
+    place.out("out.json").rename(place.out("main.json"))
+    assert await place.measure("main.json") == 1
+    assert json.loads(place.out("out.json").read_text())["verdict"]["pValue"] == 1.0  # the cases are compared
+    (place.suite / "suite.yaml").unlink()
+    for name in ("one", "two"):
+        (place.suite / f"{name}.yaml").write_text(EXPECTED)
+    assert await place.measure("main.json") == 0
+    without = json.loads(place.out("out.json").read_text())
+    assert without["judge"] is None
+    assert without["verdict"]["pValue"] is None  # results of a judge are not compared with those without
+
+
+@pytest.mark.parametrize(
+    ("script", "labels", "status", "role", "said"),
+    [
+        (JUDGE_SCRIPT.format(noun="a variable"), 4, 0, "Informs", "16 answers of people, at least 20"),
+        (JUDGE_SCRIPT.format(noun="everything"), 8, 0, "Informs", "an agreement of at least 0.70"),
+        ("  judge: [{error: {status: 401, message: no such key}}]\n", 8, 2, "Unavailable", "could not be asked"),
+    ],
+)
+async def test_a_judge_without_agreement_decides_nothing(
+    serve: Serve, script: str, labels: int, status: int, role: str, said: str
+) -> None:
+    place = await serve(RIGHT + script)
+    judge_the_suite(place, "variable", "action", labels=labels)
+    assert await place.measure() == status
+    result = json.loads(place.out("out.json").read_text())
+    assert result["judge"]["role"] == role
+    assert said in result["judge"]["sentence"]
+
+
+async def test_errors_of_a_judge_are_reported_before_a_model_is_asked(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = await serve(RIGHT)
+    judge_the_suite(place, "variable", provider="gone")
+    assert await place.measure() == 3
+    said = capsys.readouterr().err
+    assert "judge.llmProviderRef.name: LLMProvider default/gone is in no file" in said
+    assert "one.yaml: labels: no question of judge.checklist in suite.yaml is named action" in said
+
+
 async def test_the_junit_report_counts_what_it_contains(serve: Serve) -> None:
     place = await serve(WRONG)
     place.case("one", replace(cassette(), header=cassette().header.model_copy(update={"runbook": "\x00\ufffe"})))

@@ -25,6 +25,7 @@ from tarsy.controllers.machinery.context import (
 )
 from tarsy.controllers.machinery.relist import learn
 from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.kube.events import Events
@@ -45,6 +46,7 @@ from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.evals import Evals
 from tarsy.store.intake import Intake
+from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
@@ -143,6 +145,7 @@ class Desk:
         runbooks: Fetcher | None = None,
         git_hosts: tuple[str, ...] = (),
         read_git: ReadGitFile | None = None,
+        models: Models | None = None,
         retention_seconds: float | None = None,
         look_every: float | None = None,
         metrics: Metrics | None = None,
@@ -172,6 +175,7 @@ class Desk:
                     self.intake,
                     replays=Replays(self.pool),
                     evals=self.evals,
+                    judge_calls=JudgeCalls(self.pool, uuid4()),
                     revisions=self.revisions,
                     approvals=self.approvals,
                     definitions=self.definitions,
@@ -196,6 +200,7 @@ class Desk:
                 ),
                 fetcher=runbooks,
                 read_git=read_git,
+                models=models,
                 metrics=metrics,
             )
             task = asyncio.create_task(controller.run())

@@ -9,6 +9,7 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_authors import ALICE, grant, let_read, refused
 from tarsy.record.run import RunOutcome, State
 from tarsy_dev.objects import put
+from unit.engine.build import ScriptedModels
 
 OF_RUN: dict[str, Any] = {"replay": {"of": {"name": "run"}}}
 
@@ -163,3 +164,28 @@ async def test_a_case_of_a_suite_leads_results_nowhere_else_than_its_source(
         said = await desk.reason("Investigation", "theft", "Accepted", "False", "ProviderNotAllowed")
         assert f"would send them to {desk.namespace}/mine" in said
         assert await copies(desk) == before
+
+
+async def test_a_judge_of_the_tenant_reads_no_finding_about_results_of_the_library(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.eval_run.RECHECK_SECONDS", 0.3)
+    library = f"{desk.namespace}-library"
+    models = ScriptedModels({})
+    async with desk.controller(everywhere=True, library=library, models=models):
+        await a_run_of_the_library(desk, library)
+        await grant(desk, "chains")
+        await let_read(desk, "investigations/trace", "run", group="record.tarsy.dev")
+        case = {"name": "one", "source": {"investigationRef": {"name": "run"}}, "expect": EXPECT}
+        labels = [{"finding": "It crashed.", "answers": [{"question": "told", "answer": "Yes"}]}]
+        judge = {"llmProviderRef": {"name": "mine"}, "checklist": [{"name": "told", "question": "Is all told?"}]}
+        await desk.put("EvalSuite", "judged", {"cases": [{**case, "labels": labels}], "judge": judge})
+        await desk.reason("EvalSuite", "judged", "Ready", "True", "CasesStored")
+        measured = {"suiteRef": {"name": "judged"}, "candidate": {"chainRef": {"name": "mine"}}, "author": ALICE}
+        await desk.put("EvalRun", "theft", measured)
+        said = await desk.reason("EvalRun", "theft", "Complete", "False", "Forbidden")
+        assert f"may not use LLMProvider {desk.namespace}/mine" in said
+        await grant(desk, "llmproviders")
+        said = await desk.reason("EvalRun", "theft", "Complete", "False", "ProviderNotAllowed")
+        assert f"tools of namespace {library} answered the recorded calls of case one" in said
+        assert models.requests == []

@@ -10,6 +10,7 @@ from tarsy.record.replay import ReplayReport
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.claims import Claims
 from tarsy.store.evals import EndedSample, Evals, NewEvalRun
+from tarsy.store.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
 from tarsy.store.runs import Runs
 
 EXPECT = {"rootCause": {"entities": ["Deployment/checkout"]}}
@@ -158,3 +159,37 @@ async def test_the_table_requires_the_right_to_runs_and_shows_chains_to_whom_may
     table = await reader.get(path)
     assert (table.status, table.body["chains"], table.body["runs"]) == (200, None, [])
     assert (await reader.get(f"/namespaces/{namespace}/evalsuites/none")).status == 404
+
+
+async def test_the_judge_of_a_run_is_shown_with_its_agreement_and_cost(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    suite, pool = await _suite(site, namespace), site.services.pool
+    ref = {"kind": "LLMProvider", "namespace": namespace, "name": "judge"}
+    asked = [{"name": "limit", "question": "Is the limit named?"}]
+    judge = {"provider": {"ref": ref, "type": "openai", "model": "m"}, "checklist": asked}
+    run = await _begun(site, namespace, suite, "judged", NEW, judge=judge)
+    path = f"/namespaces/{namespace}/evalruns/judged"
+    found = (await administrator.get(path)).body["run"]["judge"]
+    assert (found["role"], found["kappa"], found["calls"], found["costUSD"]) == (None, None, 0, None)
+    calls = JudgeCalls(pool, uuid4())
+    for number in range(2):
+        item = JudgeItem("oom", "label", number)
+        assert await calls.begin(run, item) == 1
+        answers = [{"question": "limit", "answer": "Yes"}] if number else None
+        await calls.end(run, item, 1, EndedJudgeCall(answers, None, 50, Decimal("0.25")))
+    await calls.agree(run, {"role": "Gates", "sentence": "It decides.", "kappa": 0.8125, "answers": 24})
+    expected = {
+        "role": "Gates",
+        "sentence": "It decides.",
+        "kappa": 0.8125,
+        "answers": 24,
+        "calls": 2,
+        "failedCalls": 1,
+        "tokens": 100,
+        "costUSD": 0.5,
+        "costComplete": True,
+    }
+    assert (await administrator.get(path)).body["run"]["judge"] == expected
+    table = await administrator.get(f"/namespaces/{namespace}/evalsuites/checkout")
+    assert [one["judge"] for one in table.body["runs"]] == [expected]

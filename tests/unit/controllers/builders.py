@@ -67,6 +67,7 @@ def reconcile_context(
         settings=ControllerSettings("library", namespaces),
         runbooks=cluster,
         git_cases=cluster,
+        judges=cluster,
         publish_again=publish_again,
         mask=str,
     )

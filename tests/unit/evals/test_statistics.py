@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tarsy.evals.statistics import (
     MOST_CASES,
     Interval,
+    cohen_kappa,
     detectable_loss,
     mcnemar_exact,
     mcnemar_power,
@@ -61,6 +62,36 @@ def test_wilson_interval_contains_the_proportion(counts: tuple[int, int]) -> Non
 def test_mcnemar_equals_published_values_in_both_directions(worse: int, better: int, p: float) -> None:
     assert mcnemar_exact(worse, better) == pytest.approx(p, rel=1e-9)
     assert mcnemar_exact(better, worse) == mcnemar_exact(worse, better)
+
+
+@pytest.mark.parametrize(
+    ("table", "kappa"),
+    [
+        # Fleiss, Statistical Methods for Rates and Proportions (1981), chapter 13: two raters, three diagnoses.
+        (((75, 1, 4), (5, 4, 1), (0, 0, 10)), 0.676),
+        # Feinstein and Cicchetti, Journal of Clinical Epidemiology 43 (1990): the same share of agreement, 0.85.
+        (((40, 9), (6, 45)), 0.70),
+        (((80, 10), (5, 5)), 0.32),
+        # Gwet, Inter-Rater Reliability: Dependency on Trait Prevalence (2002): the same share of agreement, 0.60.
+        (((45, 15), (25, 15)), 0.1304),
+        (((25, 35), (5, 35)), 0.2593),
+    ],
+)
+def test_kappa_equals_published_values_and_is_symmetric(table: tuple[tuple[int, ...], ...], kappa: float) -> None:
+    found = cohen_kappa(table)
+    assert found == pytest.approx(kappa, abs=5e-3 if kappa in (0.70, 0.32) else 5e-4)
+    assert cohen_kappa(tuple(zip(*table, strict=True))) == found
+
+
+def test_kappa_at_its_ends() -> None:
+    assert cohen_kappa(((10, 0), (0, 10))) == 1.0
+    assert cohen_kappa(((0, 10), (10, 0))) == -1.0
+    assert cohen_kappa(((5, 5), (5, 5))) == 0.0
+    assert cohen_kappa(((20, 0), (0, 0))) is None
+    assert cohen_kappa(((0, 0), (0, 0))) is None
+    for wrong in (((1, 2),), ((1, -1), (0, 1)), ((1,), (1,))):
+        with pytest.raises(ValueError, match="square"):
+            cohen_kappa(wrong)
 
 
 def test_mcnemar_of_ten_thousand_pairs_does_not_overflow() -> None:

@@ -68,6 +68,7 @@ export type EvalSuites = Schemas["EvalSuiteList"];
 export type EvalSuite = Schemas["EvalSuiteView"];
 export type EvalRun = Schemas["EvalRunView"];
 export type MeasuredRun = Schemas["MeasuredRun"];
+export type JudgeOfRun = Schemas["JudgeView"];
 export type SuiteCase = Schemas["SuiteCase"];
 export type SuiteCell = Schemas["SuiteCell"];
 export type ApprovalPage = Schemas["ApprovalPage"];

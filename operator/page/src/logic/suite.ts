@@ -1,7 +1,7 @@
 /** Decides what a table of case by revision shows: the words of a cell, the segments of its bar, and the cases that need a look. */
-import type { EvalSuite, MeasuredRun, SuiteCase, SuiteCell } from "../api/types";
-import { MARKS, RUNGS } from "../words";
-import { wordOf } from "./format";
+import type { EvalSuite, JudgeOfRun, MeasuredRun, SuiteCase, SuiteCell } from "../api/types";
+import { JUDGES, MARKS, RUNGS } from "../words";
+import { cost, count, wordOf } from "./format";
 
 export type Mark = keyof typeof MARKS;
 export type Segment = { rung: string; word: string; count: number; left: number; width: number };
@@ -58,6 +58,13 @@ export function percent(share: number): string {
 
 export function passRate(run: MeasuredRun): string {
   return run.passRate === null ? "–" : `${percent(run.passRate)} (${percent(run.passRateLow)}-${percent(run.passRateHigh)})`;
+}
+
+/** Writes what the judge of a run was worth and used. */
+export function judgeOf(judge: JudgeOfRun): string {
+  const role = judge.role === null ? JUDGES.measuring : (wordOf(JUDGES, judge.role) ?? judge.role);
+  const kappa = judge.kappa === null ? "" : `, kappa ${judge.kappa.toFixed(2)} of ${judge.answers}`;
+  return `${role}${kappa}, ${count(judge.tokens)} tokens, ${cost(judge)}`;
 }
 
 /** Sorts cases: those that regressed or failed in the newest run come first, then by name. */

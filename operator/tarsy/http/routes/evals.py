@@ -35,6 +35,7 @@ from tarsy.resources.schema import LabelName
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.eval_suite import MAX_CASES
 from tarsy.store.evals import Evals, StoredCell
+from tarsy.store.judge_calls import JudgeCalls, JudgeUsage
 
 _E = TypeVar("_E", EvalSuite, EvalRun)
 MAX_RUNS = 20
@@ -73,7 +74,11 @@ async def get_eval_suite(ask: CheckedRequest) -> EvalSuiteView:
     cells: dict[UUID, list[StoredCell]] = {record.id: [] for record, _ in runs}
     for cell in await evals.cells(list(cells)):
         cells[cell.run].append(cell)
-    columns = [measured(record, cells[record.id], baseline, suite.status.digest) for record, baseline in runs]
+    judged = await _judges(ask).usages(list(cells))
+    columns = [
+        measured(record, cells[record.id], baseline, suite.status.digest, judged.get(record.id, JudgeUsage()))
+        for record, baseline in runs
+    ]
     now = [case.name for case in suite.spec.cases]
     older = sorted({name for _, of_run in columns for name in of_run} - set(now))
     shown = sorted([*now, *older[: 2 * MAX_CASES - len(now)]])
@@ -113,7 +118,8 @@ async def get_eval_run(ask: CheckedRequest) -> EvalRunView:
         baseline = run.spec.baseline.eval_run_ref.name if run.spec.baseline else None
         suite = await ask.services.kube.find(EvalSuite.KIND, ask.namespace, run.spec.suite_ref.name)
         digest = ((suite or {}).get("status") or {}).get("digest")
-        found, _ = measured(record, await evals.cells([identity]), baseline, digest)
+        usage = await _judges(ask).usage(identity)
+        found, _ = measured(record, await evals.cells([identity]), baseline, digest, usage)
     return EvalRunView(
         namespace=ask.namespace,
         name=ask.name,
@@ -124,6 +130,11 @@ async def get_eval_run(ask: CheckedRequest) -> EvalRunView:
         samples=tuple(map(EvalSampleView.of, samples)),
         next=token,
     )
+
+
+def _judges(ask: CheckedRequest) -> JudgeCalls:
+    """Returns the stored calls of judges; nothing here makes one, so they have no owner."""
+    return JudgeCalls(ask.services.pool, UUID(int=0))
 
 
 async def _chains(ask: CheckedRequest, suite: EvalSuite) -> tuple[PromotedChain, ...] | None:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from tarsy.evals.agreement import JudgeAgreement
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.suite_verdict import run_verdict
@@ -23,6 +24,7 @@ from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.store.evals import EvalRunRecord, SampleDetail, StoredCell
+from tarsy.store.judge_calls import JudgeUsage
 
 
 class PromotedChain(View):
@@ -83,6 +85,38 @@ class EvalSuiteList(View):
     next: str | None = Field(alias="continue", description=NEXT_PAGE)
 
 
+class JudgeView(View):
+    """The judge of a run: what its answers are worth, and its usage."""
+
+    role: Literal["Gates", "Informs", "Unavailable"] | None = Field(
+        description="Gates: its answers decide. Informs: they are shown. Unavailable: it was to decide, and its "
+        "agreement with people could not be measured. Null until then."
+    )
+    sentence: str | None = Field(description="Reason for the role.")
+    kappa: float | None = Field(description="Agreement with people (Cohen's kappa). Null if it is not defined.")
+    answers: int = Field(description="Number of answers of people that it is measured with.")
+    calls: int
+    failed_calls: int = Field(description="Number of calls that failed or were interrupted.")
+    tokens: int
+    cost_usd: float | None = Field(alias="costUSD", description="Cost in US dollars. Null if unknown.")
+    cost_complete: bool = Field(description="False if the cost of some calls is unknown.")
+
+    @classmethod
+    def of(cls, agreement: JudgeAgreement | None, usage: JudgeUsage) -> Self:
+        """Builds it from the agreement (None: not measured yet) and the usage."""
+        return cls(
+            role=None if agreement is None else agreement.role,
+            sentence=None if agreement is None else agreement.sentence,
+            kappa=None if agreement is None else agreement.kappa,
+            answers=0 if agreement is None else agreement.answers,
+            calls=usage.calls,
+            failed_calls=usage.failed,
+            tokens=usage.tokens,
+            cost_usd=dollars(usage.cost_usd),
+            cost_complete=usage.cost_complete,
+        )
+
+
 class MeasuredRun(View):
     """An EvalRun that has begun: one column of the table."""
 
@@ -108,6 +142,7 @@ class MeasuredRun(View):
     tokens: int
     cost_usd: float | None = Field(alias="costUSD", description="Cost in US dollars. Null if unknown.")
     cost_complete: bool = Field(description="False if the cost of some samples is unknown.")
+    judge: JudgeView | None = Field(description="Judge of the suite. Null if the suite had none.")
 
     @classmethod
     def of(
@@ -118,6 +153,7 @@ class MeasuredRun(View):
         cells: Sequence[StoredCell],
         baseline: str | None,
         digest: str | None,
+        judge: JudgeView | None,
     ) -> Self:
         """Builds a column.
 
@@ -128,6 +164,7 @@ class MeasuredRun(View):
             cells: its samples by case.
             baseline: name of its baseline; None: it has none, or none on record.
             digest: digest of the suite as it is now.
+            judge: of the suite; None: it had none.
         """
         costs = [cell.cost_usd for cell in cells if cell.cost_usd is not None]
         return cls(
@@ -153,6 +190,7 @@ class MeasuredRun(View):
             tokens=sum(cell.tokens for cell in cells),
             cost_usd=dollars(sum(costs, Decimal())) if costs else None,
             cost_complete=all(cell.cost_complete for cell in cells),
+            judge=judge,
         )
 
 
@@ -307,7 +345,11 @@ class EvalRunView(View):
 
 
 def measured(
-    record: EvalRunRecord, cells: Sequence[StoredCell], baseline: str | None, digest: str | None
+    record: EvalRunRecord,
+    cells: Sequence[StoredCell],
+    baseline: str | None,
+    digest: str | None,
+    usage: JudgeUsage,
 ) -> tuple[MeasuredRun, dict[str, SuiteCell]]:
     """Returns a column of the table, and its cells by case.
 
@@ -316,9 +358,11 @@ def measured(
         cells: its samples by case.
         baseline: name of its baseline; None: it has none, or none on record.
         digest: digest of the suite as it is now.
+        usage: of its judge.
     """
     terms = EvalTerms.model_validate(record.terms)
-    found = run_verdict(terms, [cell.totals for cell in cells])
+    agreement = None if record.agreement is None else JudgeAgreement.model_validate(record.agreement)
+    found = run_verdict(terms, [cell.totals for cell in cells], agreement)
     by_name = {cell.totals.name: cell for cell in cells}
     views = {
         row.name: SuiteCell.of(
@@ -332,7 +376,8 @@ def measured(
         for row in found.rows
         if row.name in by_name
     }
-    return MeasuredRun.of(record, terms, found, cells, baseline, digest), views
+    judge = None if terms.judge is None else JudgeView.of(agreement, usage)
+    return MeasuredRun.of(record, terms, found, cells, baseline, digest, judge), views
 
 
 def _ended(cell: StoredCell) -> int:

@@ -86,6 +86,31 @@ class OutcomeCounts(Lenient):
     flaky: Total | None = Field(default=None, description="Number of cases of which some samples passed.")
 
 
+class JudgeStatus(Lenient):
+    """The judge of the run: what its answers are worth, and its usage."""
+
+    role: Annotated[str, clipped(16), StringConstraints(max_length=16)] | None = Field(
+        default=None,
+        description="Gates: its answers decide. Informs: they are shown. Unavailable: it was to decide, and its "
+        "agreement with people could not be measured. Not set until then.",
+    )
+    agreement: Annotated[str, StringConstraints(max_length=16)] | None = Field(
+        default=None, description="Agreement with people (Cohen's kappa). Not set if it is not defined or not measured."
+    )
+    answers: Total | None = Field(default=None, description="Number of answers of people that it is measured with.")
+    message: Annotated[str, clipped(512), StringConstraints(max_length=512)] | None = Field(
+        default=None, description="Reason for the role."
+    )
+    calls: Total = Field(default=0, description="Number of calls.")
+    failed_calls: Total = Field(default=0, description="Number of calls that failed or were interrupted.")
+    total_tokens: Total = Field(default=0, description="Tokens of its calls.")
+    cost_usd: Annotated[str, StringConstraints(max_length=32)] | None = Field(
+        default=None,
+        alias="costUSD",
+        description="Cost of its calls in US dollars. A trailing + marks a lower bound. Not set if no cost is known.",
+    )
+
+
 class EvalRunStatus(Status):
     """Progress and verdict of the run."""
 
@@ -116,6 +141,7 @@ class EvalRunStatus(Status):
         alias="costUSD",
         description="Cost of all samples in US dollars. A trailing + marks a lower bound. Not set if no cost is known.",
     )
+    judge: JudgeStatus | None = Field(default=None, description="Judge of the suite. Not set without one.")
     summary: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] | None = Field(
         default=None, description="Reasons for the verdict."
     )
@@ -144,6 +170,7 @@ class EvalRun(Resource[EvalRunSpec, EvalRunStatus]):
         AGE,
         Column("Baseline", ".spec.baseline.evalRunRef.name", description="EvalRun to compare with.", wide=True),
         Column("Author", ".spec.author.username", description="User on whose behalf the samples run.", wide=True),
+        Column("Judge", ".status.judge.role", description="Whether the answers of the judge decide.", wide=True),
         Column("Summary", ".status.summary", description="Reasons for the verdict.", wide=True),
     )
     SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = (".spec.suiteRef.name", ".spec.candidate.chainRef.name")

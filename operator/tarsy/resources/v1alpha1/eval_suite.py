@@ -22,6 +22,7 @@ from tarsy.resources.v1alpha1.common import (
     ObjectRef,
 )
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
+from tarsy.resources.v1alpha1.judge import MAX_LABELS, LabelledFinding, SuiteJudge
 
 MAX_CASES = 200
 Samples = Annotated[int, Field(ge=1, le=20)]
@@ -81,6 +82,11 @@ class EvalCase(Model):
         description="Smallest share of the tool calls that the recording must answer. Below it a sample is "
         "inconclusive. Defaults to 0.7.",
     )
+    labels: tuple[LabelledFinding, ...] = Field(
+        default=(),
+        max_length=MAX_LABELS,
+        description="Findings about this incident with the answers of people to the checklist. They measure the judge.",
+    )
 
 
 class EvalBudget(Model):
@@ -111,6 +117,10 @@ class EvalSuiteSpec(Model):
     )
     budget: EvalBudget | None = Field(default=None, description="Usage limits of a whole EvalRun.")
     gate: Gate = Field(default_factory=Gate, description="Rule that decides whether a candidate passes.")
+    judge: SuiteJudge | None = Field(
+        default=None,
+        description="Model that answers a checklist about each finding, beside the checks without a model.",
+    )
     author: Author | None = Field(
         default=None,
         description="The user who created this object. Set by admission; leave it out. Recordings are copied only if "

@@ -17,7 +17,8 @@ from tarsy.engine.investigation import InvestigationRun, investigate
 from tarsy.engine.ports import Models, ObjectReader, Toolboxes
 from tarsy.engine.run_context import NoObjects, RunContext
 from tarsy.evals.cassette import Cassette
-from tarsy.evals.expectations import FinishedRun, MadeCall, judge
+from tarsy.evals.expectations import FinishedRun, MadeCall
+from tarsy.evals.expectations import judge as judge_run
 from tarsy.evals.matching import RecordedAnswer
 from tarsy.evals.recorded_changes import recorded_changes
 from tarsy.evals.result import CheckResult, SampleResult
@@ -27,6 +28,7 @@ from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.finding import Finding
 from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.runtime.in_process.judging import SuiteJudging
 from tarsy.runtime.in_process.record import Record
 from tarsy.runtime.in_process.recorder import MemoryRecorder
 
@@ -79,7 +81,9 @@ class UncontrolledRun:
         """Does nothing."""
 
 
-async def run_sample(planned: PlannedCase, number: int, models: Models, maskers: Maskers) -> SampleResult:
+async def run_sample(
+    planned: PlannedCase, number: int, models: Models, maskers: Maskers, judge: SuiteJudging | None = None
+) -> SampleResult:
     """Runs one sample, and judges it.
 
     Args:
@@ -87,6 +91,7 @@ async def run_sample(planned: PlannedCase, number: int, models: Models, maskers:
         number: of the sample, which tells its ids apart from those of the others.
         models: clients for the providers of the plan.
         maskers: remove secrets from recorded texts and from what models say.
+        judge: answers the checklist of the suite; None: it has none.
     """
     began, case = time.monotonic(), planned.case
     run = uuid5(NAMESPACE_URL, f"tarsy-eval/{case.digest}/{planned.plan.digest}/{number}")
@@ -114,7 +119,9 @@ async def run_sample(planned: PlannedCase, number: int, models: Models, maskers:
         coverage=replay.coverage,
         failure=_failure(outcome),
     )
-    judged = judge(finished, case.expectation, case.coverage_min)
+    judged = judge_run(finished, case.expectation, case.coverage_min)
+    if judge is not None:
+        judged = await judge.judged(judged, outcome.finding)
     citations, used = _citations(outcome.finding), await recorder.history()
     return SampleResult(
         outcome=judged.outcome,

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tarsy.engine.ports import Models
-from tarsy.evals.result import CaseResult, SampleResult
-from tarsy.masking import Maskers
+from tarsy.evals.cases import FrozenJudge
+from tarsy.evals.result import CaseResult, JudgeResult, SampleResult
+from tarsy.masking import Maskers, default_masker
 from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
+from tarsy.runtime.in_process.judging import SuiteJudging
 from tarsy.runtime.in_process.sample import PlannedCase, run_sample
 
 
@@ -28,10 +30,14 @@ class SuiteLimits:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Cases with their samples; `spent` is the limit of the budget that was reached, None: none was."""
+    """Cases with their samples; `spent` is the limit of the budget that was reached, None: none was.
+
+    `judge` is what the judge of the suite was worth and used; None: the suite has none.
+    """
 
     cases: tuple[CaseResult, ...]
     spent: str | None
+    judge: JudgeResult | None = None
 
 
 _Told = Callable[[str, int, SampleResult], None]
@@ -43,7 +49,11 @@ def _nothing(case: str, number: int, sample: SampleResult) -> None:
 
 
 async def run_suite(
-    cases: Sequence[PlannedCase], limits: SuiteLimits, models: Models, tell: _Told = _nothing
+    cases: Sequence[PlannedCase],
+    limits: SuiteLimits,
+    models: Models,
+    tell: _Told = _nothing,
+    judge: FrozenJudge | None = None,
 ) -> Measured:
     """Runs all samples, until the budget is reached.
 
@@ -52,17 +62,19 @@ async def run_suite(
         limits: of the suite.
         models: clients for the providers of the plans.
         tell: receives each sample when it ends.
+        judge: answers the checklist of the suite; None: it has none.
     """
     done: dict[tuple[int, int], SampleResult] = {}
     spent = _Spent(limits.budget)
     waiting = iter([(place, number) for number in range(limits.samples) for place in range(len(cases))])
     maskers = Maskers()
+    judging = None if judge is None else await SuiteJudging.measured(judge, models, default_masker().mask)
 
     async def work() -> None:
         for place, number in waiting:
             if spent.reached is not None:
                 return
-            sample = await run_sample(cases[place], number, models, maskers)
+            sample = await run_sample(cases[place], number, models, maskers, judging)
             done[place, number] = sample
             spent.add(sample)
             tell(cases[place].case.name, number, sample)
@@ -73,7 +85,7 @@ async def run_suite(
     results = tuple(
         CaseResult(
             name=planned.case.name,
-            digest=planned.case.digest,
+            digest=_digest(planned.case.digest, judge, judging),
             chain=f"{planned.plan.chain.namespace}/{planned.plan.chain.name}",
             plan_hash=planned.plan.digest,
             asked=limits.samples,
@@ -81,7 +93,14 @@ async def run_suite(
         )
         for place, planned in enumerate(cases)
     )
-    return Measured(results, spent.reached)
+    return Measured(results, spent.reached, None if judging is None else judging.result)
+
+
+def _digest(digest: str, judge: FrozenJudge | None, judging: SuiteJudging | None) -> str:
+    """Returns the digest that the samples of a case are compared by."""
+    if judge is None or judging is None:
+        return digest
+    return judge.marked(digest, gates=judging.agreement.gates)
 
 
 def side_by_side(cases: Sequence[PlannedCase], asked: int) -> int:

@@ -19,6 +19,9 @@ WHERE suite = :suite AND retired_at IS NULL AND NOT name = ANY(:names::text[])
 -- name: case
 SELECT namespace, cassette, source, plan FROM eval_case WHERE suite = :suite AND name = :name AND digest = :digest
 
+-- name: case_plans
+SELECT name, plan FROM eval_case WHERE suite = :suite AND retired_at IS NULL AND plan IS NOT NULL
+
 -- name: begin
 INSERT INTO eval_run (
     id, namespace, namespace_uid, name, suite, suite_name, suite_digest, terms, chain, chain_namespace, revision, baseline
