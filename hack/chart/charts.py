@@ -15,7 +15,9 @@ from hack.chart.templates import IMAGE, Names, Template
 SOURCES: Final = Path(__file__).parent / "sources"
 """What of the charts is written by hand: values, their schema, helpers, notes."""
 
-_IMAGE_NAME: Final = re.compile(r"^(?P<repository>[^@]+?)(?::(?P<tag>[^/:@]+))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
+_IMAGE_NAME: Final = re.compile(
+    r"^(?P<repository>[a-z0-9]+(?:[a-z0-9._/-]|:[0-9]+/)*)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$"
+)
 
 
 @dataclass(frozen=True, slots=True)

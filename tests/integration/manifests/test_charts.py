@@ -162,6 +162,27 @@ def test_a_wrong_value_is_refused_by_its_name(render: Render, values: dict[str, 
 
 
 @no_api
+@pytest.mark.parametrize(
+    ("image", "named"),
+    [
+        ("registry.example.com:5000/a/tarsy:1.0", ("registry.example.com:5000/a/tarsy", "1.0", "")),
+        (f"tarsy@sha256:{'a' * 64}", ("tarsy", "", f"sha256:{'a' * 64}")),
+        ("bad image", None),
+        ("tarsy-operator", None),
+        ("tarsy@sha256:short", None),
+    ],
+)
+def test_a_chart_names_the_image_that_it_is_made_for(image: str, named: tuple[str, ...] | None, tmp_path: Path) -> None:
+    if named is None:
+        with pytest.raises(ValueError, match="--image="):
+            write_chart(LIBRARY, tmp_path / "chart", "1.2.3", image=image)
+        return
+    write_chart(LIBRARY, tmp_path / "chart", "1.2.3", image=image)
+    found = yaml.safe_load((tmp_path / "chart" / "values.yaml").read_text("utf-8"))["image"]
+    assert (found["repository"], found["tag"], found["digest"]) == named
+
+
+@no_api
 def test_equal_charts_are_packed_to_equal_bytes(folders: dict[str, Path], tmp_path: Path) -> None:
     first = pack(folders["tarsy"], tmp_path / "one.tgz").read_bytes()
     assert pack(folders["tarsy"], tmp_path / "two.tgz").read_bytes() == first
