@@ -169,6 +169,7 @@ export const SECTIONS = {
   toolCalls: "Tool calls",
   replay: "Replay",
   change: "Change",
+  undo: "Undo",
   reason: "Reason and evidence",
   decision: "Your decision",
   decisions: "Decisions",
@@ -324,6 +325,10 @@ export const APPROVAL = {
   inNamespace: "in",
   digest: "Digest of what is shown:",
   why: "Reason (optional)",
+  managedBy: "managed by",
+  undoes: "undoes",
+  noUndo: "It cannot be undone by a call.",
+  undeclared: "The MCPServer declares no undo.",
   typeName: "To approve this destructive call, type",
 } as const;
 

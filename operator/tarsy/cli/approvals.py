@@ -131,12 +131,15 @@ def render_approval(shown: ApprovalView, evidence: ApprovalEvidenceView | str, n
         lines = [Text(plain(line)) for line in origin_lines([one.model_dump() for one in shown.provenance])]
         facts.add_row("Come from", Group(*lines))
     facts.add_row("Targets", Text(", ".join(map(one_target, _targets(shown))) or "not known", style="bold"))
+    if shown.undoes:
+        facts.add_row("Undoes", Text(f"the call of ToolApproval {shown.undoes}"))
     facts.add_row("Access", Text(shown.access, style=_ACCESS.get(shown.access, "")))
     facts.add_row("Asked by", Text(f"{shown.run.kind} {shown.run.name}, started by {', '.join(shown.requesters)}"))
     needs = f"{shown.approvals} of {shown.required}, {_until(shown, now)}"
     facts.add_row("Approvals", Text(needs))
     facts.add_row("Digest", Text(shown.arguments_digest, style="dim"))
     blocks: list[RenderableType] = [head, Indented(facts, 2), Text(), _title("Change"), Indented(_change(shown), 2)]
+    blocks += [Text(), _title("Undo"), Indented(_undo(shown), 2)]
     blocks += [Text(), _title("Reason (text of a model)"), Indented(Text(plain(shown.claim)), 2)]
     blocks += [Text(), _title("Evidence")]
     if isinstance(evidence, str):
@@ -159,7 +162,12 @@ def one_target(named: str) -> str:
 
 
 def _targets(shown: ApprovalView) -> list[str]:
-    listed = [f"{one.kind}/{one.name}" + (f" in {one.namespace}" if one.namespace else "") for one in shown.targets]
+    listed = [
+        f"{one.kind}/{one.name}"
+        + (f" in {one.namespace}" if one.namespace else "")
+        + (f", managed by {one.managed_by}" if one.managed_by else "")
+        for one in shown.targets
+    ]
     return listed or ([shown.target] if shown.target else [])
 
 
@@ -168,13 +176,23 @@ def _title(text: str) -> Text:
 
 
 def _change(shown: ApprovalView) -> RenderableType:
+    note = [Text(plain(shown.preview.note), style="yellow")] if shown.preview.note else []
     if not shown.preview.diff:
-        return Text("There is no preview: decide by tool and arguments.", style="yellow")
+        return Group(Text("There is no preview: decide by tool and arguments.", style="yellow"), *note)
     lines = [Text(line, style=_DIFF.get(line[:1], "")) for line in plain(shown.preview.diff).splitlines()]
     remark = (
         "" if shown.preview.kind == "DryRun" else "not a dry run of the tool: the objects as the operator reads them"
     )
-    return Group(*([Text(remark, style="dim")] if remark else []), *lines)
+    return Group(*([Text(remark, style="dim")] if remark else []), *lines, *note)
+
+
+def _undo(shown: ApprovalView) -> RenderableType:
+    undo = shown.undo
+    if undo is None:
+        return Text("The MCPServer declares no undo.", style="yellow")
+    if undo.tool is None:
+        return Text(f"It cannot be undone by a call: {plain(undo.note or 'nobody says why')}", style="yellow")
+    return Text(f"{shown.server}.{undo.tool} {plain(undo.arguments or '{}')}", style="dim")
 
 
 def _cited(one: CitedResult) -> RenderableType:

@@ -93,4 +93,6 @@ def test_sentence_of_the_policy_is_taken_out_of_the_refusal() -> None:
 def test_object_of_a_newer_operator_is_read_and_a_preview_is_optional_in_parts() -> None:
     view = ApprovalView.of(raw(entry("ben"), entry("carl", "Reject"), target="Deployment/checkout"))
     assert (view.phase, view.approvals, view.required, view.target) == ("Pending", 1, 1, "Deployment/checkout")
-    assert view.preview.diff == "" and view.decided_by == () and view.conditions == ()
+    standing = ApprovalView.of(raw(entry("ben"), phase="Pending", decidedBy=["ben", "carl"]))
+    assert standing.approvals == 2, "carl approved beforehand"
+    assert view.undo is None and view.preview.diff == "" and view.decided_by == () and view.conditions == ()

@@ -5,7 +5,7 @@ import type { ApprovalEvidence, ApprovalView } from "../api/types";
 import { diffLines, hindrance, nameToType, notEnforced, stateOfApproval, waits, type Decision } from "../logic/approval";
 import { author, moment, pretty } from "../logic/format";
 import { originsOf } from "../logic/origins";
-import { investigationLink } from "../logic/route";
+import { approvalLink, investigationLink } from "../logic/route";
 import { useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { Empty, Field, Problem, ReadOnly, Section, Verdict } from "../parts/parts";
 import { ACTIONS, APPROVAL, EMPTY, INTEGRITY, SECTIONS, VIEWS } from "../words";
@@ -33,7 +33,7 @@ export default function ApprovalPage({ namespace, name }: { namespace: string; n
       {loaded.error && <Problem error={loaded.error} />}
       {found && (
         <>
-          <p className="hint">{namespace}/{name}</p>
+          <p className="hint">{namespace}/{name}{found.undoes && <>, {APPROVAL.undoes} <a href={approvalLink(namespace, found.undoes)}>{found.undoes}</a></>}</p>
           <div className="facts">
             <span>{targets(found)}</span>
             <span>
@@ -58,7 +58,7 @@ export default function ApprovalPage({ namespace, name }: { namespace: string; n
 }
 
 function targets(view: ApprovalView): string {
-  const named = view.targets.map((one) => `${one.kind}/${one.name}${one.namespace ? ` ${APPROVAL.inNamespace} ${one.namespace}` : ""}`);
+  const named = view.targets.map((one) => `${one.kind}/${one.name}${one.namespace ? ` ${APPROVAL.inNamespace} ${one.namespace}` : ""}${one.managedBy ? `, ${APPROVAL.managedBy} ${one.managedBy}` : ""}`);
   return named.join(", ") || view.target || APPROVAL.noTarget;
 }
 
@@ -74,9 +74,16 @@ function Change({ view }: { view: ApprovalView }) {
       ) : (
         <Empty>{EMPTY.noPreview}</Empty>
       )}
+      {view.preview.note && <p className="hint">{view.preview.note}</p>}
       <h3>{SECTIONS.arguments}</h3>
       <pre tabIndex={0} aria-label={SECTIONS.arguments}>{pretty(view.arguments) || "{}"}</pre>
       {originsOf(view.provenance).map((line) => <p className="hint" key={line}>{line}</p>)}
+      <h3>{SECTIONS.undo}</h3>
+      {view.undo?.tool ? (
+        <pre tabIndex={0} aria-label={SECTIONS.undo}>{view.server}.{view.undo.tool} {pretty(view.undo.arguments ?? "{}")}</pre>
+      ) : (
+        <p className="hint">{view.undo ? `${APPROVAL.noUndo} ${view.undo.note ?? ""}` : APPROVAL.undeclared}</p>
+      )}
     </Section>
   );
 }

@@ -65,6 +65,7 @@ class ApprovalTarget(View):
     kind: str
     namespace: str | None = None
     name: str
+    managed_by: str | None = Field(default=None, description="Argo CD, Flux or Helm, if one of them manages it.")
 
 
 class ApprovalPreview(View):
@@ -72,6 +73,15 @@ class ApprovalPreview(View):
 
     kind: str = Field(description="DryRun: by the tool itself. Read: the objects as they are. None: unknown.")
     diff: str = ""
+    note: str | None = Field(default=None, description="Why there is no preview, or what it does not show.")
+
+
+class UndoView(View):
+    """The call that would undo it, or why there is none."""
+
+    tool: str | None = None
+    arguments: str | None = None
+    note: str | None = None
 
 
 class ArgumentOriginView(View):
@@ -101,6 +111,8 @@ class ApprovalView(ApprovalItem):
     targets: tuple[ApprovalTarget, ...]
     preview: ApprovalPreview
     provenance: tuple[ArgumentOriginView, ...] = Field(description="Where the arguments come from.")
+    undo: UndoView | None = Field(description="The call that would undo it. Null: the MCPServer declares none.")
+    undoes: str | None = Field(description="Name of the ToolApproval of the call that this one undoes.")
     claim: str = Field(description="Reason that the agent gives. Untrusted text.")
     evidence: tuple[str, ...] = Field(description="Ids of the tool calls of the run that the agent cites.")
     decisions: tuple[DecisionView, ...]
@@ -167,6 +179,8 @@ class ApprovalEvidenceView(View):
 def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
     meta, spec, status = _of(raw, "metadata"), _of(raw, "spec"), _of(raw, "status")
     call, why, decisions = _of(spec, "call"), _of(spec, "why"), spec.get("decisions") or ()
+    # Those who approved beforehand are in the status alone.
+    standing = set(status.get("decidedBy") or ()) if status.get("phase") in (None, "Pending") else set()
     return {
         "namespace": meta.get("namespace"),
         "name": meta.get("name"),
@@ -178,7 +192,7 @@ def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
         "access": call.get("access"),
         "target": status.get("target") or _first(spec.get("targets") or ()),
         "required": spec.get("required"),
-        "approvals": sum(1 for one in decisions if one.get("decision") == "Approve"),
+        "approvals": len({one.get("username") for one in decisions if one.get("decision") == "Approve"} | standing),
         "phase": status.get("phase") or "Pending",
         "createdAt": meta.get("creationTimestamp"),
         "expiresAt": spec.get("expiresAt"),
@@ -188,6 +202,8 @@ def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
         "targets": spec.get("targets") or (),
         "preview": spec.get("preview"),
         "provenance": spec.get("provenance") or (),
+        "undo": spec.get("undo"),
+        "undoes": spec.get("undoes"),
         "claim": why.get("claim"),
         "evidence": why.get("evidence") or (),
         "decisions": decisions,

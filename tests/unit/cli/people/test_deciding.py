@@ -74,6 +74,19 @@ def test_call_is_shown_with_change_reason_and_cited_results() -> None:
     assert "\x1b" not in shown
 
 
+def test_undo_manager_and_note_are_shown() -> None:
+    undo = {"tool": "scale", "arguments": '{"replicas": 1}'}
+    managed = TARGET | {"managedBy": "Helm (app.kubernetes.io/managed-by)"}
+    preview = {"kind": "Read", "diff": DIFF, "note": "Its dry run failed."}
+    spec = {"undo": undo, "undoes": "earlier-1", "targets": [managed], "preview": preview}
+    shown = printed(render_approval(view(spec=spec), "none", NOW))
+    for words in ('deploy.scale {"replicas": 1}', "managed by Helm", "Its dry run failed.", "ToolApproval earlier-1"):
+        assert words in shown, words
+    assert "declares no undo" in printed(render_approval(view(), "none", NOW))
+    gone = view(spec={"undo": {"note": "The object did not exist."}})
+    assert "cannot be undone by a call: The object did not exist." in printed(render_approval(gone, "none", NOW))
+
+
 def test_missing_preview_and_evidence_are_told() -> None:
     shown = printed(render_approval(view(), "you may not read them", NOW))
     assert "There is no preview" in shown and "cites call_0; not shown: you may not read them" in shown
