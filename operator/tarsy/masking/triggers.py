@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from tarsy.masking.engine import FirstLook
 
 _LARGEST = 4_096  # bytes from which on a piece does not grow
+_NEAR = 64  # bytes between two lines with triggers that are read with them
 # A trigger ends at most one character after the margin of its next line.
 _MARGIN = re.compile(rb"[ \t>|]*+.", re.DOTALL)
 
@@ -44,7 +45,8 @@ class Triggers:
             if begin >= size:
                 return
             start = max(last, text.rfind(b"\n", last, begin) + 1)
-            piece = min(2 * piece, _LARGEST) if start == last else 0
+            near = start - last <= _NEAR
+            piece, start = (min(2 * piece, _LARGEST), last) if near else (0, start)
             last = text.find(b"\n", max(end - 1, min(start + piece, size))) + 1 or size
             piece = last - start
             margin = _MARGIN.match(text, last)
