@@ -1,7 +1,8 @@
 """Decides which tools of a pinned MCPServer may be used (`spec.pin`), as they are first seen and as people accept them.
 
 Decision: the first answer that lists tools is the first use, and what it was is kept in the status. Acceptances stay in
-the spec and are judged anew at each look: one that does not count any more withholds its tool from the next run.
+the spec and are judged anew at each look: one that does not count any more withholds its tool from the next run. Only
+tools that the lists of the object leave to agents are pinned; one that the lists add later is new.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,18 +61,21 @@ def pinned_state(
     """
     if server.spec.pin is None:
         return PinnedState()
-    known = {tool.name: tool for tool in server.status.pinned_tools}
+    spec = server.spec.tools
+
+    def chosen(name: str) -> bool:
+        return (not spec.allow or names(spec.allow, name)) and not names(spec.deny, name)
+
+    known = {tool.name: tool for tool in server.status.pinned_tools if chosen(tool.name)}
     on_first_use = server.spec.pin == "TrustOnFirstUse"
     first = {name: tool.first for name, tool in known.items() if tool.first} if on_first_use else {}
     now = {name: tool.digest for name, tool in known.items() if tool.digest}
     if listed is not None:
-        now = {name: tool.digest for name, tool in listed.items()}
+        now = {name: tool.digest for name, tool in listed.items() if chosen(name)}
     if on_first_use and not first:
         first = now
-    spec = server.spec.tools
-    chosen = {name for name in now if (not spec.allow or names(spec.allow, name)) and not names(spec.deny, name)}
     # Known first: a server that adds tools does not push out the ones that are in use.
-    order = sorted({*now, *first}, key=lambda name: (name not in first, name not in chosen, name not in known, name))
+    order = sorted({*now, *first}, key=lambda name: (name not in first, name not in known, name))
     kept = sorted(order[:MAX_PINNED])
     before = {name for name, _ in counted.accepted} | first.keys()
     tools = tuple(

@@ -156,7 +156,9 @@ async def test_warnings_tell_of_a_provider_that_does_not_serve_and_of_defaults_t
 async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     site: Site, administrator: Visitor, namespace: str
 ) -> None:
-    await _server(site, namespace, conditions=[*READY, condition("Available", "False", "NoAnswer", "It is silent.")])
+    silent = condition("Available", "False", "NoAnswer", "It is silent.")
+    withheld = condition("ToolsChanged", "True", "ToolsWithheld", "These tools are withheld: get.")
+    await _server(site, namespace, conditions=[*READY, silent, withheld])
     await site.put("Chain", namespace, "fine", CHAIN, conditions=READY)
     broken = [condition("Ready", "False", "Missing", "There is no Agent investigator.")]
     await site.put("Chain", namespace, "broken", CHAIN, conditions=broken)
@@ -165,10 +167,11 @@ async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     assert [(one["kind"], one["name"], one["type"], one["reason"], one["message"]) for one in body["items"]] == [
         ("Chain", "broken", "Ready", "Missing", "There is no Agent investigator."),
         ("MCPServer", "tools", "Available", "NoAnswer", "It is silent."),
+        ("MCPServer", "tools", "ToolsChanged", "ToolsWithheld", "These tools are withheld: get."),
     ]
     viewer = await site.visitor(namespace, "viewer", here=_list("mcpservers"))
     body = (await viewer.get("/warnings", namespace=namespace)).body
-    assert body["kinds"] == ["MCPServer"] and [one["kind"] for one in body["items"]] == ["MCPServer"]
+    assert body["kinds"] == ["MCPServer"] and {one["kind"] for one in body["items"]} == {"MCPServer"}
 
 
 async def test_usage_is_summed_by_what_is_asked_in_the_namespaces_that_are_named(

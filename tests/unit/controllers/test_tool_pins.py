@@ -138,13 +138,12 @@ def test_from_approved_to_first_use_what_is_seen_then_is_trusted() -> None:
 
 
 @pytest.mark.parametrize(("count", "kept", "beyond"), [(47, 47, 0), (48, 48, 0), (49, 48, 1)])
-def test_so_many_tools_are_pinned_those_that_are_allowed_first(count: int, kept: int, beyond: int) -> None:
+def test_so_many_tools_are_pinned(count: int, kept: int, beyond: int) -> None:
     assert MAX_PINNED == 48
-    obj = server("TrustOnFirstUse", tools={"allow": [f"t{count - 1:03}"], "readOnly": ["*"]})
+    obj = server("TrustOnFirstUse", tools={"deny": ["other*"], "readOnly": ["*"]})
     tools = [tool(f"t{number:03}") for number in range(count)]
-    found = pinned_state(obj, listed_tools(tools), NOTHING_ACCEPTED)
+    found = pinned_state(obj, listed_tools([*tools, tool("other")]), NOTHING_ACCEPTED)
     assert (len(found.tools), found.beyond) == (kept, beyond)
-    assert tools[-1].name in found.trusted
     status = after(obj, *tools).status
     assert changed(status)[0] == ("True" if beyond else "False")
 
@@ -177,3 +176,11 @@ def test_a_withheld_tool_is_not_offered_and_says_why() -> None:
         "new": "ToolNotAccepted",
     }
     assert "spec.pin" in other.withheld["get"].sentence
+
+
+def test_tool_that_no_agent_gets_needs_no_acceptance_until_the_lists_add_it() -> None:
+    narrow = {"allow": ["get"], "readOnly": ["*"]}
+    obj = after(server("TrustOnFirstUse", tools=narrow), tool("get"), tool("wipe"))
+    assert states(obj) == {"get": "Trusted"} and changed(obj.status) == ("False", "AsAccepted")
+    wide = server("TrustOnFirstUse").model_copy(update={"status": obj.status})
+    assert states(after(wide, tool("get"), tool("wipe"))) == {"get": "Trusted", "wipe": "New"}

@@ -1,4 +1,4 @@
-"""Lists conditions of configuration objects that are False.
+"""Lists conditions of configuration objects that report a problem.
 
 Decision: the objects are read for each request; nothing is cached. Kinds that the caller may not list are left out, and
 the response names the kinds that were checked.
@@ -24,6 +24,7 @@ _WANTED = (
     ConditionType.SERVING,
     ConditionType.NOTIFICATIONS_READY,
 )
+_UNWANTED = (ConditionType.TOOLS_CHANGED,)
 
 
 async def list_warnings(ask: CheckedRequest) -> WarningList:
@@ -47,7 +48,7 @@ def warnings(raw: Mapping[str, Any]) -> Iterable[WarningView]:
         yield WarningView(**where, type=ConditionType.READY, reason="Invalid", message=str(error))
         return
     for one in resource.status.conditions:
-        if one.type in _WANTED and one.status == "False":
+        if (one.type in _WANTED and one.status == "False") or (one.type in _UNWANTED and one.status == "True"):
             yield WarningView(**where, type=one.type, reason=one.reason, message=one.message)
 
 

@@ -338,8 +338,8 @@ class MCPServerStatus(ConfigStatus):
     pinned_tools: Annotated[tuple[PinnedTool, ...], Unique("name")] = Field(
         default=(),
         max_length=MAX_PINNED,
-        description="The tools with their definitions as digests, if spec.pin is set; at most "
-        f"{MAX_PINNED}, those that spec.tools allows first. Others are withheld.",
+        description="The tools that spec.tools leaves to agents, with their definitions as digests, if spec.pin is "
+        f"set; at most {MAX_PINNED}. Others are withheld.",
     )
     workload: Annotated[str, StringConstraints(max_length=63)] | None = Field(
         default=None, description="Name of the workload that runs the server, as declared by spec.run."
@@ -385,6 +385,12 @@ class MCPServer(Resource[MCPServerSpec, MCPServerStatus]):
             "Evidence",
             '.status.conditions[?(@.type=="EvidenceDeclared")].status',
             description="Whether the object declares who can write the results.",
+            wide=True,
+        ),
+        Column(
+            "Changed",
+            '.status.conditions[?(@.type=="ToolsChanged")].status',
+            description="Whether new or changed tools wait to be accepted (spec.pin).",
             wide=True,
         ),
         Column("Error", ".status.lastError", description="Error of the last health check.", wide=True),
