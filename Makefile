@@ -146,8 +146,9 @@ drift: kube-apiserver ## Compare the answers of the embedded API with a real one
 bench: kube-apiserver ## Measure; assert nothing
 	$(BIN)/python -m tests.bench
 
-bench-injection: .venv/ready ## Play the whole corpus of prompt injections through the engine, and print the table
+bench-injection: .venv/ready ## Play prompt injections through the engine, AgentDojo's too where it is installed, and print the tables
 	$(BIN)/python -m tests.bench.injection
+	$(BIN)/python -m tests.bench.agentdojo
 
 format: .venv/ready ## Format the code
 	$(BIN)/ruff check --fix .
