@@ -37,6 +37,12 @@ from tarsy_dev.stack import LIBRARY, SCRIPTED, ApiChoice, Stack, running_stack
 
 CHAIN = "kubernetes-remediation"
 APPROVER = "anna"
+RUNBOOK = """\
+# checkout
+- It reads its configuration from ConfigMap checkout-config and does not start without PAYMENT_API_URL.
+- The payment service is at http://payments.shop.svc:8080.
+"""
+"""A call leads to no address that only results of tools name: this one is known from the team."""
 WAIT_SECONDS = 240.0
 _LAST_WORDS_SECONDS = 5.0
 _CONFIG, _KEY = "checkout-config", "PAYMENT_API_URL"
@@ -71,7 +77,7 @@ async def demonstrate_remediation(keep: Path | None, model: str | None, base_url
             await until_serving(stack)
         person = await house.enter_async_context(await KubeClient.load(stack.person_kubeconfig))
         alert = await sample_alert(person, "crash-loop")
-        alert = {**alert, "spec": {**alert["spec"], "chainRef": {"name": CHAIN}}}
+        alert = {**alert, "spec": {**alert["spec"], "chainRef": {"name": CHAIN}, "runbook": {"inline": RUNBOOK}}}
         await put(person, alert)
         console.print(f"{stack.api_sentence}; {which}.")
         name = alert["metadata"]["name"]
