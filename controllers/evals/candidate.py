@@ -138,7 +138,7 @@ async def _judge(suite: EvalSuite, evals: Evals, context: ReconcileContext) -> F
                 "remove the case or the judge",
             )
     labels = {case.name: case.labels for case in suite.spec.cases if case.labels}
-    return freeze_judge(judge, plan, labels)
+    return freeze_judge(judge, plan, labels, context.mask)
 
 
 def find_judge(suite: EvalSuite, context: ReconcileContext) -> LLMProvider:

@@ -14,6 +14,7 @@ from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.evals.cases import FrozenJudge, freeze_judge
 from tarsy.evals.suite import Suite, SuiteCase
+from tarsy.masking import default_masker
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
@@ -117,7 +118,8 @@ def _judge(
         text = f"suite.yaml: judge.llmProviderRef.name: LLMProvider {namespace}/{name} is in no file; add it"
         problems.append(text)
         return None
-    return freeze_judge(judge, provider_plan_of(provider), {case.name: case.labels for case in suite.cases})
+    labels = {case.name: case.labels for case in suite.cases}
+    return freeze_judge(judge, provider_plan_of(provider), labels, default_masker().mask)
 
 
 def _plan(case: SuiteCase, configuration: Configuration, manifests: Manifests, catalog: ResourceCatalog) -> Plan | None:

@@ -222,7 +222,7 @@ def freeze(
 
 
 def freeze_judge(
-    judge: SuiteJudge, provider: ProviderPlan, labels: Mapping[str, Sequence[LabelledFinding]]
+    judge: SuiteJudge, provider: ProviderPlan, labels: Mapping[str, Sequence[LabelledFinding]], mask: _Mask
 ) -> FrozenJudge:
     """Freezes the judge of a suite.
 
@@ -230,6 +230,7 @@ def freeze_judge(
         judge: of the suite.
         provider: the plan of its LLMProvider.
         labels: labelled findings by case.
+        mask: masks one text.
     """
     return FrozenJudge(
         provider=provider.model_copy(update={"temperature": 0.0}),
@@ -239,7 +240,10 @@ def freeze_judge(
         budget=judge.budget,
         labels=tuple(
             FrozenLabel(
-                case=case, number=number, finding=one.finding, answers={a.question: a.answer for a in one.answers}
+                case=case,
+                number=number,
+                finding=_masked(mask, one.finding),
+                answers={a.question: a.answer for a in one.answers},
             )
             for case, found in labels.items()
             for number, one in enumerate(found)

@@ -53,7 +53,7 @@ def labels() -> list[dict[str, Any]]:
     """Eight labelled findings: half of them name the limit."""
     return [
         {
-            "finding": f"{RIGHT if number % 2 else VAGUE} ({number})",
+            "finding": f"{RIGHT if number % 2 else VAGUE} ({number}) password: hunter2-hunter2",
             "answers": [{"question": "limit", "answer": "Yes" if number % 2 else "No"}],
         }
         for number in range(8)
@@ -104,6 +104,8 @@ async def test_judge_that_agrees_with_people_decides(desk: Desk) -> None:
         assert found["cases"]["failed"] == 3
         assert await checks(desk, vague) == [("judge", "Failed")] * 3 + [("rootCause", "Passed")] * 3
     assert {request.messages[0].content.split("\n")[0] for request in models.requests} == {"Agent: judge"}
+    assert not [request for request in models.requests if "hunter2" in request.messages[1].content]
+    assert not await desk.pool.fetchval("SELECT count(*) FROM eval_run WHERE terms::text LIKE '%hunter2%'")
 
 
 async def test_judge_that_approves_everything_informs_only_and_says_so(desk: Desk) -> None:

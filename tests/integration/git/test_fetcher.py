@@ -10,6 +10,7 @@ import pytest
 from integration.git.host import GitHost
 from tarsy.git.source import GitFile, GitProblem
 from tarsy.mcp.connection import Policy
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import HttpTransport, Value
 from tarsy.runtime.git_files import FetcherClient, fetcher_plan
 
@@ -64,3 +65,10 @@ async def test_certificates_that_cannot_be_used_are_told(host: GitHost, tmp_path
         with pytest.raises(GitProblem) as caught:
             await client(host)(GitFile(host.url(), commit, "one"))
         assert "--git-ca-file" in caught.value.message
+
+
+def test_operator_in_a_pod_may_call_the_workload_of_its_own_namespace() -> None:
+    plan = fetcher_plan("tarsy-system", child=False)
+    assert isinstance(plan.transport, HttpTransport)
+    assert Destinations(in_pod=True).why_not(plan.transport.url, plan.ref.namespace) is None
+    assert plan.transport.url == "http://git-fetcher.tarsy-system.svc:8080/mcp"
