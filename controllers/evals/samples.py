@@ -6,6 +6,7 @@ samples in the database. Doing it twice does it once: a crash between two steps 
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from tarsy.evals.checklist import with_judge
 from tarsy.evals.expectations import Checked, FinishedRun, Judgement, MadeCall, Outcome
 from tarsy.evals.expectations import judge as judge_run
 from tarsy.kube.client import ApiError
-from tarsy.record.replay import Rung
+from tarsy.record.replay import Rung, covered_calls
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
@@ -180,8 +181,8 @@ def finished_run(record: InvestigationRecord, calls: Sequence[RecordedToolCall])
 
 def coverage(calls: Sequence[RecordedToolCall]) -> float | None:
     """Returns the share of the replayed tool calls that the recording answered; None: no call was replayed."""
-    rungs = [Rung(call.rung) for call in calls if call.rung is not None]
-    return sum(rung.covered for rung in rungs) / len(rungs) if rungs else None
+    rungs = Counter(call.rung for call in calls if call.rung is not None)
+    return covered_calls(rungs) / rungs.total() if rungs else None
 
 
 def _ended(

@@ -5,7 +5,7 @@ Only the transition times of its conditions, and the severity of an alert that i
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -38,7 +38,7 @@ _PHASES: dict[State, StagePhase] = {
     State.CANCELLED: "Cancelled",
     State.TIMED_OUT: "TimedOut",
 }
-_KINDS: dict[StageKind, Literal["Investigation", "Synthesis", "ExecutiveSummary"]] = {
+_KINDS: Mapping[str, Literal["Investigation", "Synthesis", "ExecutiveSummary"]] = {
     StageKind.INVESTIGATION: "Investigation",
     StageKind.SYNTHESIS: "Synthesis",
     StageKind.EXECUTIVE_SUMMARY: "ExecutiveSummary",
@@ -165,7 +165,7 @@ def _name(stage: StageProgress) -> str:
 def _stage(stage: StageProgress) -> StageSummary:
     return StageSummary(
         name=_name(stage),
-        kind=_KINDS[stage.kind],
+        kind=_KINDS.get(stage.kind, "Investigation"),
         phase=_PHASES[stage.state],
         agents=stage.agents,
         started_at=stage.started_at,

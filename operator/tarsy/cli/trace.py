@@ -118,7 +118,7 @@ def model_call_block(call: ModelCallDetails) -> RenderableType:
     owner = f"{plain(call.owner.stage)}/{plain(call.owner.agent)}"
     question = f", for the question {call.owner.chat_message}" if call.owner.chat_message else ""
     lines: list[RenderableType] = [
-        Text(f"Model call {call.number} of {owner}{question}: {call.kind.value.replace('_', ' ')}", style="bold"),
+        Text(f"Model call {call.number} of {owner}{question}: {plain(call.kind).replace('_', ' ')}", style="bold"),
         Text(
             f"{plain(call.model)} of {call.provider}, {call.strategy}  {_state(call)}  {_spent(call.spent)}",
             style="dim",
@@ -144,7 +144,7 @@ def tool_call_block(call: ToolCallDetails) -> RenderableType:
     owner = f"{plain(call.owner.stage)}/{plain(call.owner.agent)}"
     lines: list[RenderableType] = [
         Text(f"{plain(call.server)}.{plain(call.tool)} for {owner}", style="bold"),
-        Text(f"call {one_line(call.call_id, 100)}  {_state(call)}  {call.access.value}", style="dim"),
+        Text(f"call {one_line(call.call_id, 100)}  {_state(call)}  {plain(call.access)}", style="dim"),
     ]
     lines += [Text(note, style="yellow") for note in _notes(call)]
     lines += [Text("\narguments", style="bold"), _indented(_as_json(call.arguments))]
@@ -245,7 +245,7 @@ def _row(call: CallView, began: datetime | None, length: int) -> tuple[Text, ...
     after = (call.started_at - began).total_seconds() if began else 0.0
     match call:
         case ModelCallView():
-            what = Text(f"model  {call.kind.value.replace('_', ' ')}", style="cyan")
+            what = Text(f"model  {plain(call.kind).replace('_', ' ')}", style="cyan")
             if call.failure:
                 what.append(f"  {one_line(call.failure.reason, _REASON)}", style="red")
             option, spent = "--llm", _spent(call.spent)
@@ -285,7 +285,7 @@ def _notes(call: ToolCallView) -> Iterator[str]:
     elif not call.made:
         yield "not made"
     if call.rung:
-        yield rung_text(call.rung.value, call.cassette_line)
+        yield rung_text(str(call.rung), call.cassette_line)
     if call.attempt:
         yield f"try {call.attempt + 1}"
 

@@ -48,7 +48,7 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
     else:
         yield made(ConditionType.EVIDENCE_DEGRADED, "False", "AllServersAvailable", "No tool server was missing.")
     if exceeded := record.budget_exceeded:
-        yield made(ConditionType.BUDGET_EXCEEDED, "True", exceeded.limit.value, exceeded.message)
+        yield made(ConditionType.BUDGET_EXCEEDED, "True", str(exceeded.limit), exceeded.message)
     else:
         text = "No limit of the run's budget was reached."
         yield made(ConditionType.BUDGET_EXCEEDED, "False", "WithinBudget", text)

@@ -21,9 +21,9 @@ class BudgetLimit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BudgetExceeded:
-    """The first limit that a run reached, with a sentence that contains the figures."""
+    """The first limit that a run reached, which may be a newer version's, with a sentence that contains the figures."""
 
-    limit: BudgetLimit
+    limit: BudgetLimit | str
     message: str
 
 

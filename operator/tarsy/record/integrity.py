@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tarsy.record.newer_words import known_or_text
+
 MOST_SPANS = 4_000
 """Maximum spans of a result; further ones are of the class of the result."""
 
@@ -66,12 +68,18 @@ class EvidenceMarks:
 
 
 def read_marks(stored: Mapping[str, Any] | None) -> EvidenceMarks:
-    """Returns stored marks; of a result without any, that workloads can write all of it."""
+    """Returns stored marks; of a result without any, that workloads can write all of it.
+
+    A class that only a newer version knows counts as one that anybody can write.
+    """
     if stored is None:
         return EvidenceMarks()
     spans = tuple((int(start), int(end)) for start, end in stored.get("control") or ())
     labels = {"state": bool(stored.get("state")), "sensitive": bool(stored.get("sensitive"))}
-    return EvidenceMarks(Integrity(stored["class"]), spans, **labels)
+    found = known_or_text(Integrity, stored["class"])
+    if not isinstance(found, Integrity):
+        return EvidenceMarks(Integrity.X, sensitive=labels["sensitive"])
+    return EvidenceMarks(found, spans, **labels)
 
 
 def checked_spans(spans: object, length: int) -> tuple[tuple[int, int], ...]:

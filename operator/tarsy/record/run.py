@@ -245,7 +245,7 @@ class StageProgress:
 
     index: int
     name: str
-    kind: StageKind
+    kind: StageKind | str
     state: State
     agents: int
     agents_finished: int

@@ -7,7 +7,6 @@ Writers use only the types of `EventType`. Readers also get types that a newer r
 after a rollback: such a type is passed on as text.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -41,9 +40,6 @@ class EventType(StrEnum):
     USER_QUESTION = "user_question"
 
 
-_EVENT_TYPES: Mapping[str, EventType] = {known.value: known for known in EventType}
-
-
 class EventStatus(StrEnum):
     """State of an event in its life cycle."""
 
@@ -55,18 +51,13 @@ class EventStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-def read_event_type(text: str) -> EventType | str:
-    """Returns the type of that name, or the text itself where a newer version wrote a type unknown to this one."""
-    return _EVENT_TYPES.get(text, text)
-
-
 @dataclass(frozen=True, slots=True)
 class _EventFields:
     """Fields that written events and read events have in common."""
 
     id: UUID
     type: EventType | str
-    status: EventStatus
+    status: EventStatus | str
     content: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     stage: UUID | None = None
@@ -80,11 +71,12 @@ class Event(_EventFields):
     """A timeline event as the engine writes it: created, or replaced by one with the same id."""
 
     type: EventType
+    status: EventStatus
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent(_EventFields):
-    """A timeline event as readers get it; its type may be one that this version does not know.
+    """A timeline event as readers get it; its type and status may be ones that this version does not know.
 
     `seq` orders events by creation within the investigation. `revision` is the investigation's revision at the event's
     last change, so a reader finds all later changes with one comparison.

@@ -1,7 +1,7 @@
 """Defines the trace as readers get it: questions, stages, agents, model calls and tool calls.
 
 Writers use other types (`tarsy.record.run`, `tarsy.record.boundaries`): a reader wants a call and its outcome in one
-object, with the names of the stage and agent that made it.
+object, with the names of the stage and agent that made it. Words that a newer version may have added are text.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.record.messages import Access, ToolCall, ToolDefinition
-from tarsy.record.replay import ReplayedFrom
+from tarsy.record.replay import Rung
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.usage import Usage
 
@@ -78,7 +78,7 @@ class StageDetail:
     id: UUID
     index: int
     name: str
-    kind: StageKind
+    kind: StageKind | str
     state: State
     started_at: datetime
     finished_at: datetime | None
@@ -95,7 +95,7 @@ class CallTrace:
 
     id: UUID
     execution: UUID
-    state: InteractionState
+    state: InteractionState | str
     started_at: datetime
     finished_at: datetime | None
     duration_ms: int | None
@@ -106,7 +106,7 @@ class ModelCallTrace(CallTrace):
     """A model call in brief; `usage` None: not known."""
 
     number: int
-    kind: ModelCallKind
+    kind: ModelCallKind | str
     provider: str
     model: str
     strategy: str
@@ -127,9 +127,10 @@ class ToolCallTrace(CallTrace):
     made: bool
     repeated_of: UUID | None
     refused: str | None
-    access: Access
+    access: Access | str
     ref: str
-    replayed: ReplayedFrom | None = None
+    rung: Rung | str | None = None
+    cassette_line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

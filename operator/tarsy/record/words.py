@@ -4,7 +4,6 @@ Decision: the record and the HTTP API keep the name of the state, because progra
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final, Literal
 
 from tarsy.record.run import DesiredState, State
@@ -24,9 +23,9 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def word(state: StrEnum) -> str:
+def word(state: str) -> str:
     """Returns the word for the state of a stage, an agent, a call or an event."""
-    return _WORDS.get(state.value, state.value)
+    return _WORDS.get(state, str(state))
 
 
 def phase_of(state: State, desired: DesiredState = DesiredState.RUNNING) -> Phase | Literal["Parked"]:

@@ -125,7 +125,7 @@ class RunMeter(RunObserver):
         """Counts a run that reached its budget, once: its agents find that one by one."""
         if not self._over_budget:
             self._over_budget = True
-            self._metrics.add(table.BUDGET_STOPS, limit=exceeded.limit.value)
+            self._metrics.add(table.BUDGET_STOPS, limit=str(exceeded.limit))
 
     def evidence_degraded(self, missing: Mapping[str, str]) -> None:
         """Counts a run as degraded, once."""

@@ -10,6 +10,7 @@ from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHisto
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.newer_words import known_or_text
 from tarsy.record.provenance import ToldResult
 from tarsy.record.replay import ReplayReport, Rung
 from tarsy.record.run import (
@@ -28,7 +29,7 @@ from tarsy.record.run import (
     State,
     ToolCallRecord,
 )
-from tarsy.record.timeline import EventStatus, TimelineEvent, read_event_type
+from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
 
 
@@ -43,7 +44,7 @@ def budget_exceeded(row: asyncpg.Record) -> BudgetExceeded | None:
     """Returns the limit of its budget that a run reached, if it did."""
     if row["budget_limit"] is None:
         return None
-    return BudgetExceeded(BudgetLimit(row["budget_limit"]), row["budget_message"])
+    return BudgetExceeded(known_or_text(BudgetLimit, row["budget_limit"]), row["budget_message"])
 
 
 def evidence(row: asyncpg.Record) -> Evidence:
@@ -131,8 +132,8 @@ def timeline_event(row: asyncpg.Record) -> TimelineEvent:
     """Converts a row to a timeline event with the names of its stage and agent."""
     return TimelineEvent(
         id=row["id"],
-        type=read_event_type(row["type"]),
-        status=EventStatus(row["status"]),
+        type=known_or_text(EventType, row["type"]),
+        status=known_or_text(EventStatus, row["status"]),
         content=row["content"],
         metadata=row["metadata"],
         stage=row["stage"],
@@ -153,7 +154,7 @@ def stage_view(row: asyncpg.Record) -> StageProgress:
     return StageProgress(
         index=row["index"],
         name=row["name"],
-        kind=StageKind(row["kind"]),
+        kind=known_or_text(StageKind, row["kind"]),
         state=State(row["state"]),
         agents=row["expected_agents"],
         agents_finished=row["agents_finished"],

@@ -7,7 +7,8 @@ import asyncpg
 
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Access
-from tarsy.record.replay import ReplayedFrom, Rung
+from tarsy.record.newer_words import known_or_text
+from tarsy.record.replay import Rung
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.trace import AgentDetail, CallOwner, ModelCallTrace, QuestionTrace, StageDetail, ToolCallTrace
 from tarsy.record.usage import Usage
@@ -54,7 +55,7 @@ def stage_trace(agents: Sequence[asyncpg.Record]) -> StageDetail:
         id=first["stage"],
         index=first["stage_index"],
         name=first["stage_name"],
-        kind=StageKind(first["kind"]),
+        kind=known_or_text(StageKind, first["kind"]),
         state=State(first["stage_state"]),
         started_at=first["stage_started_at"],
         finished_at=first["stage_finished_at"],
@@ -91,7 +92,7 @@ def _timed(row: asyncpg.Record) -> dict[str, Any]:
     return {
         "id": row["id"],
         "execution": row["execution"],
-        "state": InteractionState(row["state"]),
+        "state": known_or_text(InteractionState, row["state"]),
         "started_at": row["started_at"],
         "finished_at": row["finished_at"],
         "duration_ms": row["duration_ms"],
@@ -103,7 +104,7 @@ def model_call_trace(row: asyncpg.Record) -> ModelCallTrace:
     return ModelCallTrace(
         **_timed(row),
         number=row["number"],
-        kind=ModelCallKind(row["kind"]),
+        kind=known_or_text(ModelCallKind, row["kind"]),
         provider=row["provider"],
         model=row["model"],
         strategy=row["strategy"],
@@ -125,9 +126,10 @@ def tool_call_trace(row: asyncpg.Record) -> ToolCallTrace:
         made=row["made"],
         repeated_of=row["repeated_of"],
         refused=row["refused"],
-        access=Access(row["access"]),
+        access=known_or_text(Access, row["access"]),
         ref=call_ref(row["idempotency_key"]),
-        replayed=None if row["rung"] is None else ReplayedFrom(Rung(row["rung"]), row["cassette_line"]),
+        rung=None if row["rung"] is None else known_or_text(Rung, row["rung"]),
+        cassette_line=row["cassette_line"],
     )
 
 

@@ -231,7 +231,7 @@ class RunWriter:
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:
         """Notes a limit that the run reached; the first one stays."""
-        values = {"budget_limit": exceeded.limit.value, "budget_message": exceeded.message}
+        values = {"budget_limit": str(exceeded.limit), "budget_message": exceeded.message}
         await self._steps.write(Step("budget_exceeded", "note that a limit is reached", values, events))
 
     async def history(self) -> RunHistory:

@@ -244,6 +244,34 @@ async def test_an_event_of_a_type_that_a_newer_replica_wrote_is_served_with_its_
     assert [item["type"] for item in page.body["items"]] == ["llm_response", "something_newer"]
 
 
+async def test_words_that_a_newer_replica_wrote_are_served_as_text(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    """As the rungs of replays were new once: an older replica answered 500 for the whole trace."""
+    _, begun = await _told(site, namespace)
+    newer = {
+        "stage": "UPDATE stage SET kind = 'newer'",
+        "llm_interaction": "UPDATE llm_interaction SET kind = 'newer', state = 'newer'",
+        "mcp_interaction": "UPDATE mcp_interaction SET rung = 'newer', access = 'newer', state = 'newer'",
+        "timeline_event": "UPDATE timeline_event SET status = 'newer'",
+        "investigation": "UPDATE investigation SET budget_limit = 'newer', budget_message = 'It is reached.'",
+    }
+    checks = "SELECT conrelid::regclass::text AS place, conname FROM pg_constraint WHERE contype = 'c'"
+    for row in await site.services.pool.fetch(checks):
+        if row["place"] in newer:
+            await site.services.pool.execute(f'ALTER TABLE {row["place"]} DROP CONSTRAINT "{row["conname"]}"')
+    for update in newer.values():
+        await site.services.pool.execute(update)
+    (stage_,) = (await administrator.get(_path(namespace, "trace"))).body["stages"]
+    ((first, _), (tool,)) = stage_["agents"][0]["llm"], stage_["agents"][0]["mcp"]
+    assert {stage_["kind"], first["kind"], first["state"], tool["rung"], tool["access"], tool["state"]} == {"newer"}
+    calls = (f"llm/{ids.model_call_id(begun, 0)}", f"mcp/{ids.tool_call_id(begun, 2, 0, 0)}")
+    assert {(await administrator.get(_path(namespace, f"trace/{call}"))).status for call in calls} == {200}
+    (told,) = (await administrator.get(_path(namespace, "timeline"))).body["items"]
+    assert told["status"] == "newer"
+    assert (await administrator.get(_path(namespace))).body["budgetExceeded"]["reason"] == "newer"
+
+
 async def test_two_runs_are_compared_by_whoever_may_read_timeline_and_trace_of_both(
     site: Site, administrator: Visitor, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

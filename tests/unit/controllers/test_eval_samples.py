@@ -60,6 +60,8 @@ def test_coverage_counts_answers_of_the_recording() -> None:
     assert coverage(calls) == 0.75
     assert coverage([RecordedToolCall("kube.get", False, None)]) is None
     assert coverage([]) is None
+    newer = [RecordedToolCall("kube.get", False, rung) for rung in ("exact", "something-newer")]
+    assert coverage(newer) == 0.5, "an origin that only a newer version knows is not known to be the recording"
 
 
 def test_name_of_a_sample_follows_from_its_run() -> None:

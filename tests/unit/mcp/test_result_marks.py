@@ -94,3 +94,4 @@ def test_spans_move_with_a_text_that_is_masked_and_those_that_it_hit_are_gone() 
     assert marks.moved(before, before) is marks
     assert marks.moved(before, "withheld").control == ()
     assert read_marks(marks.as_json()) == marks and read_marks(None) == EvidenceMarks()
+    assert read_marks({**marks.as_json(), "class": "Newer"}) == EvidenceMarks(Integrity.X), "the least that is known"

@@ -28,7 +28,7 @@ async def note_exceeded(world: RunContext, exceeded: BudgetExceeded) -> None:
         type=EventType.NOTICE,
         status=EventStatus.COMPLETED,
         content=exceeded.message,
-        metadata={"reason": "BudgetExceeded", "limit": exceeded.limit.value},
+        metadata={"reason": "BudgetExceeded", "limit": str(exceeded.limit)},
     )
     await world.recorder.budget_exceeded(exceeded, [event])
 

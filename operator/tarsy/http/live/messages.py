@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from tarsy.http.live.cursor import CURSOR_PATTERN, MAX_LENGTH
 from tarsy.http.models import View
-from tarsy.http.views.common import FailureView, RunRef
+from tarsy.http.views.common import NEWER_WORD, FailureView, RunRef
 from tarsy.http.views.investigations import InvestigationItem
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.record.run import StageKind, State
@@ -56,7 +56,7 @@ class StageChange(View):
 
     index: int
     name: str
-    kind: StageKind
+    kind: Annotated[StageKind | str, NEWER_WORD]
     state: State
     agents: int
     agents_finished: int

@@ -16,6 +16,9 @@ from tarsy.resources.meta import Condition, ConditionStatus
 
 STATE: Final = "Current state. kubectl shows pending as Queued, completed as Succeeded, timed_out as TimedOut."
 """Description of the field `state`."""
+NEWER_WORD: Final = Field(
+    union_mode="left_to_right", description="A newer replica may send a word that is not listed here."
+)
 NEXT_PAGE: Final = "Pass it as `continue` to get the next page. Null on the last page."
 """Description of the field `continue`."""
 

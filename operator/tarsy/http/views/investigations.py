@@ -6,13 +6,13 @@ trace, which require permissions of their own.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.http.views.common import NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
+from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.listing import InvestigationListItem, InvestigationPage
@@ -109,7 +109,7 @@ class InvestigationItem(RunRef):
             executive_summary=found.executive_summary,
             failure=FailureView.of(found.failure),
             budget_exceeded=(
-                None if exceeded is None else FailureView(reason=exceeded.limit.value, message=exceeded.message)
+                None if exceeded is None else FailureView(reason=str(exceeded.limit), message=exceeded.message)
             ),
             evidence_degraded=found.evidence_degraded,
             object_gone=found.object_deleted_at is not None,
@@ -176,7 +176,7 @@ class StageHead(View):
     id: UUID
     index: int
     name: str
-    kind: StageKind
+    kind: Annotated[StageKind | str, NEWER_WORD]
     state: State = Field(description=STATE)
     started_at: datetime
     finished_at: datetime | None

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.http.views.common import STATE, FailureView, RunRef
+from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, RunRef
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.integrity import Integrity
 from tarsy.record.replay import ReplayReport
@@ -98,11 +98,8 @@ class EventView(View):
     id: UUID
     seq: int = Field(description="Position in the timeline. Sort events by it.")
     revision: int = Field(description="Revision of the investigation at the last change of the event.")
-    type: Annotated[
-        EventType | str,
-        Field(union_mode="left_to_right", description="A newer replica may send a type that is not listed here."),
-    ]
-    status: EventStatus
+    type: Annotated[EventType | str, NEWER_WORD]
+    status: Annotated[EventStatus | str, NEWER_WORD]
     content: str
     metadata: dict[str, Any]
     stage: str | None

@@ -7,13 +7,13 @@ own use.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.http.views.common import NEXT_PAGE, FailureView, RunRef, Spent, dollars
+from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, FailureView, RunRef, Spent, dollars
 from tarsy.http.views.investigations import AgentView, StageHead, head
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolDefinition
 from tarsy.record.replay import Rung
@@ -25,7 +25,7 @@ class CallView(View):
     """A call and its times."""
 
     id: UUID
-    state: InteractionState
+    state: Annotated[InteractionState | str, NEWER_WORD]
     started_at: datetime
     finished_at: datetime | None
     duration_ms: int | None = Field(description="Duration in milliseconds, measured by the worker.")
@@ -35,7 +35,7 @@ class ModelCallView(CallView):
     """Summary of a model call."""
 
     number: int = Field(description="Number of the call within its agent, from 0.")
-    kind: ModelCallKind
+    kind: Annotated[ModelCallKind | str, NEWER_WORD]
     provider: str
     model: str
     strategy: str
@@ -58,8 +58,10 @@ class ToolCallView(CallView):
     made: bool = Field(description="False if the result was produced without calling the server.")
     repeated_of: UUID | None = Field(description="Earlier call whose result was reused.")
     refused: str | None = Field(description="Reason why it was not made, as one CamelCase word.")
-    access: Access
-    rung: Rung | None = Field(default=None, description="In a replay, the origin of the answer. Null otherwise.")
+    access: Annotated[Access | str, NEWER_WORD]
+    rung: Annotated[Rung | str, NEWER_WORD] | None = Field(
+        default=None, description="In a replay, the origin of the answer. Null otherwise."
+    )
     cassette_line: int | None = Field(default=None, description="In a replay, the line of the record that answered.")
 
     @classmethod
@@ -301,6 +303,6 @@ def _tool_call(found: ToolCallTrace) -> dict[str, Any]:
         "repeated_of": found.repeated_of,
         "refused": found.refused,
         "access": found.access,
-        "rung": found.replayed.rung if found.replayed else None,
-        "cassette_line": found.replayed.line if found.replayed else None,
+        "rung": found.rung,
+        "cassette_line": found.cassette_line,
     }
