@@ -183,9 +183,11 @@ async def _baseline(
     if found.spec.suite_ref.name != run.spec.suite_ref.name:
         raise NotYet("BaselineOfAnotherSuite", f"{where} was measured with another suite; name one of this suite")
     record = await evals.run(UUID(found.metadata.uid))
+    if record is None and found.status.finished_at is not None:
+        text = f"{where} has no stored results any more; create a new EvalRun with another baseline, or without one"
+        raise NotYet("BaselineExpired", text)
     if record is None or record.finished_at is None:
-        text = f"{where} has not finished, or its results are no longer stored; wait for it, or name another"
-        raise NotYet("BaselineNotFinished", text)
+        raise NotYet("BaselineNotFinished", f"{where} has not finished; wait for it, or name another")
     if record.verdict == "Cancelled":
         raise NotYet("BaselineCancelled", f"{where} was cancelled; name one that finished")
     terms = EvalTerms.model_validate(record.terms)

@@ -36,6 +36,8 @@ class Evaluation:
     """Sentence of the EvalRun about its verdict."""
     cases: tuple[str, ...] = ()
     """Cases that failed."""
+    own: bool = False
+    """Whether the operator created the EvalRun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Situation:
     override: Override | None = None
     plan_problem: str = ""
     """Why no plan can be made."""
+    compared: bool = True
+    """Whether results of the serving revision are stored, which a candidate is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ def _candidate(found: Situation, current: str, serving: KnownRevision) -> Decisi
     elif before is not None and before.state is RevisionState.RETIRED:
         return _serve(found, current, reason="ServedBefore", eval_run=before.eval_run)
     else:
+        evaluation = None if _needs_own(found, evaluation) else evaluation
         reason, said = _undecided(found, evaluation)
         state = RevisionState.CANDIDATE
     message = f"New runs use revision {short(serving.digest)}. {said.strip()} {_remedy(found, current, reason)}"
@@ -120,20 +125,33 @@ def _candidate(found: Situation, current: str, serving: KnownRevision) -> Decisi
         message=message.strip(),
         state=state,
         eval_run=evaluation.run if evaluation is not None else None,
-        evaluate=evaluation is None and found.suite_problem is None,
+        evaluate=_needs_own(found, evaluation),
     )
+
+
+def _needs_own(found: Situation, decides: Evaluation | None) -> bool:
+    """Whether an EvalRun of the operator is missing: one of a user's that decides nothing replaces none."""
+    if found.suite_problem is not None or any(one.own for one in found.evaluations):
+        return False
+    return decides is None or decides.verdict in ("Insufficient", "Blocked")
 
 
 def _undecided(found: Situation, evaluation: Evaluation | None) -> tuple[str, str]:
     if evaluation is None:
-        return found.suite_problem or ("Evaluating", f"Revision {short(found.current or '')} is to be evaluated.")
+        said = f"Revision {short(found.current or '')} is to be evaluated.{_uncompared(found)}"
+        return found.suite_problem or ("Evaluating", said)
     match evaluation.verdict:
         case "Insufficient":
             return "Insufficient", f"EvalRun {evaluation.run} is not sufficient to decide. {evaluation.detail}"
         case "Blocked":
             return "EvaluationBlocked", f"EvalRun {evaluation.run} cannot start. {evaluation.detail}"
         case _:
-            return "Evaluating", f"EvalRun {evaluation.run} evaluates revision {short(found.current or '')}."
+            said = f"EvalRun {evaluation.run} evaluates revision {short(found.current or '')}.{_uncompared(found)}"
+            return "Evaluating", said
+
+
+def _uncompared(found: Situation) -> str:
+    return "" if found.compared else " No results of the serving revision are stored, so only the gate's floors decide."
 
 
 def _remedy(found: Situation, current: str, reason: str) -> str:

@@ -59,7 +59,7 @@ def evaluations_of(
     found = []
     for run in runs:
         if _measures(run, suite, chain) and _same_revision(run, revision) and _same_suite(run, suite):
-            evaluation = _evaluation(run)
+            evaluation = _evaluation(run, own=_is_own(run, chain))
             compared = baseline is None or _baseline(run) == baseline
             if evaluation is not None and (compared or evaluation.verdict != "Passed"):
                 found.append(evaluation)
@@ -130,17 +130,33 @@ def own_name(revision: str, suite: EvalSuite, chain: Chain) -> str:
 
 def unfinished(chain: Chain, runs: Iterable[EvalRun]) -> list[EvalRun]:
     """Lists the EvalRuns that the operator created for a Chain and that have not finished."""
-    uid = chain.metadata.uid
-    return [run for run in runs if run.metadata.labels.get(PROMOTES) == uid and run.status.phase not in _FINISHED]
+    return [run for run in runs if _is_own(run, chain) and run.status.phase not in _FINISHED]
 
 
-def superseded(runs: Iterable[EvalRun], revision: str) -> list[EvalRun]:
-    """Lists the EvalRuns that measure another revision than the current one, and are not cancelled yet."""
+def superseded(runs: Iterable[EvalRun], revision: str, baseline: str | None = None) -> list[EvalRun]:
+    """Lists the EvalRuns that measure something else than is to be measured now, and are not cancelled yet.
+
+    One that has begun compares with results that are frozen. One that has not would wait for ever for a baseline that
+    was deleted.
+
+    Args:
+        runs: unfinished EvalRuns that the operator created.
+        revision: digest of the current revision.
+        baseline: name of the EvalRun that it must be compared with; None: there is none.
+    """
     return [
         run
         for run in runs
-        if run.metadata.annotations.get(OF_REVISION) != revision and run.spec.desired_state != "Cancelled"
+        if run.spec.desired_state != "Cancelled"
+        and (
+            run.metadata.annotations.get(OF_REVISION) != revision
+            or (run.status.candidate is None and _baseline(run) != baseline)
+        )
     ]
+
+
+def _is_own(run: EvalRun, chain: Chain) -> bool:
+    return run.metadata.labels.get(PROMOTES) == chain.metadata.uid
 
 
 def _measures(run: EvalRun, suite: EvalSuite, chain: Chain) -> bool:
@@ -165,16 +181,16 @@ def _same_suite(run: EvalRun, suite: EvalSuite) -> bool:
     return run.status.suite_digest in (None, suite.status.digest)
 
 
-def _evaluation(run: EvalRun) -> Evaluation | None:
+def _evaluation(run: EvalRun, *, own: bool) -> Evaluation | None:
     status, name = run.status, run.metadata.name
     match status.phase:
         case "Passed" | "Regressed" | "Insufficient":
             verdict: Verdict = status.phase
-            return Evaluation(verdict, name, status.summary or "", status.failed_cases)
+            return Evaluation(verdict, name, status.summary or "", status.failed_cases, own)
         case "Cancelled":
             return None
         case None | "Pending":
             complete = condition(status.conditions, ConditionType.COMPLETE)
             if complete is not None and complete.status == "False":
-                return Evaluation("Blocked", name, complete.message)
-    return Evaluation("Running", name)
+                return Evaluation("Blocked", name, complete.message, own=own)
+    return Evaluation("Running", name, own=own)

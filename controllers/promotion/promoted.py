@@ -142,6 +142,7 @@ async def _situation(
         evaluations=evaluations,
         suite_problem=suite_problem(suite, name),
         override=await _override(chain, promotion, current, known, context),
+        compared=baseline is not None,
     )
 
 
@@ -258,7 +259,7 @@ async def _evaluate(
     client, cache, meta = context.kubernetes.client, context.cache, chain.metadata
     digest = current.digest if current is not None else ""
     open_runs = unfinished(chain, _runs(chain, context))
-    for run in superseded(open_runs, digest):
+    for run in superseded(open_runs, digest, baseline):
         body = {"spec": {"desiredState": "Cancelled"}}
         cache.put(await client.patch(EvalRun.KIND, meta.namespace, run.metadata.name, body))
     suite = cache.get(EvalSuite, meta.namespace, promotion.suite_ref.name) if promotion.suite_ref is not None else None

@@ -230,7 +230,7 @@ async def test_revision_is_compared_with_the_serving_one_as_long_as_its_results_
         second = await new_run(desk, first)
         assert (await own_runs(desk))[second]["spec"]["baseline"] == {"evalRunRef": {"name": first}}
         uid = (await own_runs(desk))[first]["metadata"]["uid"]
-        await desk.pool.execute("DELETE FROM eval_run WHERE id = $1", UUID(uid))  # as retention does
+        await desk.pool.execute("DELETE FROM eval_run WHERE id = $1", UUID(uid))  # as of a database that was restored
         await push(desk, "Fourth.")
         third = await new_run(desk, first, second)
         assert "baseline" not in (await own_runs(desk))[third]["spec"]

@@ -1,5 +1,6 @@
 """Tests that cases stay as they were stored, and that samples and verdicts are written once."""
 
+from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID, uuid4
 
@@ -8,6 +9,7 @@ import pytest
 
 from tarsy.store.errors import StoreError
 from tarsy.store.evals import CaseTotals, EndedSample, Evals, EvalUsage, NewCase, NewEvalRun, StoredRecording
+from tarsy.store.revisions import ChainIdentity, KnownRevision, Revisions, RevisionState
 
 SOURCE = {"configMapKeyRef": {"name": "cases", "key": "oom"}}
 
@@ -123,6 +125,30 @@ async def test_purge_deletes_finished_runs_and_retired_cases_only(evals: Evals, 
     assert await evals.run(running.id) is None
     assert await evals.case(suite, "oom", "d1") is None
     assert await evals.case(suite, "oom", "d2") is not None
+
+
+async def test_results_that_a_serving_revision_is_compared_with_outlive_their_retention(
+    evals: Evals, pool: asyncpg.Pool
+) -> None:
+    suite, digest = uuid4(), "a" * 64
+    runs = {
+        name: replace(new_run(suite, name), revision=digest[:16]) for name in ("let-serve", "older", "newest", "bad")
+    }
+    runs["other"] = replace(new_run(suite, "other"), revision="b" * 16)
+    chain = ChainIdentity("uid", runs["bad"].chain_namespace, runs["bad"].chain)
+    for name, run in runs.items():
+        await evals.begin(run)
+        await evals.finish(run.id, "Regressed" if name == "bad" else "Passed", "")
+    revisions = Revisions(pool)
+
+    async def left() -> set[str]:
+        await evals.purge(-1)
+        return {name for name, run in runs.items() if await evals.run(run.id) is not None}
+
+    await revisions.put(chain, KnownRevision(digest, 1, RevisionState.SERVING, "Passed", "let-serve"), "{}")
+    assert await left() == {"let-serve", "newest"}
+    await revisions.put(chain, KnownRevision("c" * 64, 2, RevisionState.SERVING, "Immediate"), "{}")
+    assert await left() == set()
 
 
 async def test_what_belongs_to_missing_objects_ends(evals: Evals, pool: asyncpg.Pool) -> None:

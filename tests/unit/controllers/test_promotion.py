@@ -34,6 +34,10 @@ def evaluation(verdict: Any, run: str = "pods-1", **rest: Any) -> Evaluation:
     return Evaluation(verdict, run, **rest)
 
 
+def own(verdict: Any) -> Evaluation:
+    return evaluation(verdict, "pods-own", own=True)
+
+
 @pytest.mark.parametrize(
     ("found", "serves", "promoted", "reason", "state", "evaluate"),
     [
@@ -43,8 +47,26 @@ def evaluation(verdict: Any, run: str = "pods-1", **rest: Any) -> Evaluation:
         (replace(PUSHED, evaluations=(evaluation("Running"),)), OLD, False, "Evaluating", CANDIDATE, False),
         (replace(PUSHED, evaluations=(evaluation("Passed"),)), NEW, True, "Passed", SERVING, False),
         (replace(PUSHED, evaluations=(evaluation("Regressed"),)), OLD, False, "Regressed", REJECTED, False),
-        (replace(PUSHED, evaluations=(evaluation("Insufficient"),)), OLD, False, "Insufficient", CANDIDATE, False),
-        (replace(PUSHED, evaluations=(evaluation("Blocked"),)), OLD, False, "EvaluationBlocked", CANDIDATE, False),
+        (replace(PUSHED, evaluations=(own("Insufficient"),)), OLD, False, "Insufficient", CANDIDATE, False),
+        (replace(PUSHED, evaluations=(own("Blocked"),)), OLD, False, "EvaluationBlocked", CANDIDATE, False),
+        (replace(PUSHED, evaluations=(evaluation("Insufficient"),)), OLD, False, "Evaluating", CANDIDATE, True),
+        (replace(PUSHED, evaluations=(evaluation("Blocked"),)), OLD, False, "Evaluating", CANDIDATE, True),
+        (
+            replace(PUSHED, evaluations=(evaluation("Insufficient"), own("Running"))),
+            OLD,
+            False,
+            "Evaluating",
+            CANDIDATE,
+            False,
+        ),
+        (
+            replace(PUSHED, evaluations=(evaluation("Insufficient"),), suite_problem=("SuiteMissing", "None.")),
+            OLD,
+            False,
+            "Insufficient",
+            CANDIDATE,
+            False,
+        ),
         (
             replace(PUSHED, evaluations=(evaluation("Passed", "a"), evaluation("Regressed", "b"))),
             OLD,
@@ -237,6 +259,23 @@ def test_the_name_of_an_evaluation_follows_from_revision_and_suite() -> None:
     assert again["metadata"]["name"] == first["metadata"]["name"] + "-2"
     assert again["spec"]["baseline"] == {"evalRunRef": {"name": "base"}}
     parse_as(EvalRun, again)
+
+
+def test_condition_says_that_a_candidate_is_compared_with_nothing() -> None:
+    for evaluations in ((), (own("Running"),)):
+        found = replace(PUSHED, evaluations=evaluations)
+        assert "No results of the serving revision are stored" in decide(replace(found, compared=False)).message
+        assert "No results" not in decide(found).message
+
+
+def test_evaluation_that_waits_for_a_baseline_which_is_gone_is_superseded() -> None:
+    mine: dict[str, Any] = {"labels": {PROMOTES: UID}, "annotations": {OF_REVISION: NEW}}
+    against: dict[str, Any] = {"spec": {"baseline": {"evalRunRef": {"name": "gone"}}}}
+    waits = run("waits", "Pending", None, **mine, **against)
+    begun = run("begun", "Running", NEW, **mine, **against)
+    for baseline, left in (("gone", []), ("other", ["waits"]), (None, ["waits"])):
+        assert [one.metadata.name for one in superseded([waits, begun], NEW, baseline)] == left
+    assert [one.own for one in evaluations_of(NEW, suite(), CHAIN, [begun, run("theirs", "Running")])] == [True, False]
 
 
 def test_a_push_in_the_middle_supersedes_the_evaluation_of_the_one_before() -> None:

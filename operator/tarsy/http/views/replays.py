@@ -21,7 +21,9 @@ class ReplayRequest(Body):
         "the tool is known to be read-only. Refuse when omitted.",
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
-        default=None, description="Number of this sample among several replays of the same record."
+        default=None,
+        description="Number of this sample among several replays of the same record. It decides nothing: the record "
+        "answers in its own order, and no model is sent it.",
     )
     name: Annotated[ObjectName, Field(description="Name of the Investigation. Generated when omitted.")] | None = None
 

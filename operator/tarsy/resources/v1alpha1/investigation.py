@@ -106,7 +106,9 @@ class Replay(Model):
         "read-only; no citation of it holds. Defaults to Refuse.",
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
-        default=None, description="Number of this sample among several replays of the same record. Not sent to models."
+        default=None,
+        description="Number of this sample among several replays of the same record. It decides nothing: the record "
+        "answers in its own order, and no model is sent it.",
     )
 
 

@@ -116,10 +116,21 @@ WHERE c.retired_at < now() - make_interval(secs => :seconds)
     AND (cardinality(:namespaces::text[]) = 0 OR c.namespace = ANY(:namespaces::text[]))
     AND NOT EXISTS (SELECT FROM eval_run r WHERE r.suite = c.suite AND r.finished_at IS NULL)
 
+-- The run that let a serving revision serve stays, and so does the newest one of each suite that passed it: the next
+-- revision is compared with them.
 -- name: purge_runs
 DELETE FROM eval_run r
 WHERE r.finished_at < now() - make_interval(secs => :seconds)
     AND (cardinality(:namespaces::text[]) = 0 OR r.namespace = ANY(:namespaces::text[]))
+    AND NOT EXISTS (
+        SELECT FROM chain_revision c
+        WHERE c.state = 'serving' AND c.namespace = r.chain_namespace AND c.name = r.chain AND c.namespace = r.namespace
+            AND (c.eval_run = r.name OR r.verdict = 'Passed' AND starts_with(c.digest, r.revision) AND NOT EXISTS (
+                SELECT FROM eval_run l
+                WHERE (l.suite, l.chain, l.revision, l.verdict) = (r.suite, r.chain, r.revision, 'Passed')
+                    AND (l.finished_at, l.id) > (r.finished_at, r.id)
+            ))
+    )
 
 -- A run whose object is gone ends without a verdict, and its retention begins.
 -- name: end_deleted
