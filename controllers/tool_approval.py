@@ -14,6 +14,7 @@ from tarsy.controllers.approvals.enforcement import why_not_enforced
 from tarsy.controllers.approvals.pre_approved import pre_approved_by
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.parked import ParkedRuns
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError
 from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge_decisions
@@ -75,6 +76,9 @@ async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: R
         await approvals.settle(record.id, ApprovalState.STALE, (), _SAID[ApprovalState.STALE])
         record = await approvals.of_object(approval.metadata.uid) or record
     if record.state is not ApprovalState.PENDING and record.revision > record.published:
+        if record.state is ApprovalState.APPROVED:
+            parked = ParkedRuns(context.kubernetes.client, context.cache, context.store.runs)
+            await parked.round(record.investigation)  # what may not go on ends here, and is not woken
         await context.store.runs.wake(record.investigation)
     status = _status(approval, record.state, record.outcome or "", now, record, judged)
     written = await write_status(context.kubernetes.client, context.cache, approval, status)

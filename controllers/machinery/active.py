@@ -37,6 +37,7 @@ from tarsy.controllers.promotion.missing import forget_missing
 from tarsy.controllers.readiness.metrics import count_ready
 from tarsy.controllers.readiness.serving import ROUND_SECONDS as SERVING_SECONDS
 from tarsy.controllers.readiness.serving import CallReader, ServedCalls
+from tarsy.controllers.runs.parked import PARKED_SECONDS, ParkedRuns
 from tarsy.controllers.runs.publisher import Publisher
 from tarsy.controllers.runs.rest import Rest
 from tarsy.controllers.runs.runbooks import Runbooks, token_reader
@@ -152,6 +153,7 @@ class ActiveController:
             if approvals is not None
             else None
         )
+        self._parked = ParkedRuns(client, self._cache, store.runs)
         fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)
         self._git_cases = GitCases(read_git, settings.git_hosts, self._queue.add)
@@ -209,6 +211,7 @@ class ActiveController:
                 group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
             if self._approvals is not None:
                 group.create_task(self._while_active(ASKING_SECONDS, self._approvals.round))
+            group.create_task(self._while_active(PARKED_SECONDS, self._parked.round))
             if self._notifications is not None:
                 group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
             if self._served is not None:

@@ -10,10 +10,12 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+from pydantic import ValidationError
 
 from tarsy.observe.metric_table import ACCEPTED, SWEPT, TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
+from tarsy.plan.reach import read_plan
 from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
@@ -76,6 +78,17 @@ class NewRun:
         """Number of stages when none fails, including syntheses and the executive summary."""
         syntheses = sum(stage.synthesis is not None for stage in self.plan.stages)
         return len(self.plan.stages) + syntheses + (self.plan.executive_summary is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRun:
+    """A run that waits without a worker."""
+
+    id: UUID
+    namespace: str
+    name: str
+    plan: Plan
+    author: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +271,48 @@ class Runs:
             self._notify(QUEUE_CHANNEL, "")
             self._notify(RUN_CHANNEL, str(run))
         return woken
+
+    async def parked_runs(self, run: UUID | None = None, limit: int = 1000) -> list[ParkedRun]:
+        """Lists parked runs, the ones that wait longest first; runs whose plan cannot be read are left out.
+
+        Args:
+            run: only this one; None: all.
+            limit: maximum number of runs.
+        """
+
+        async def read(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            return list(await connection.fetch(*self._sql["parked_runs"](run=run, limit=limit)))
+
+        found = []
+        for row in await call(self._pool, "list parked runs", read):
+            try:
+                plan = read_plan(row["plan"])
+            except ValidationError:
+                continue  # the claim ends it
+            found.append(ParkedRun(row["id"], row["namespace"], row["name"], plan, row["author"]))
+        return found
+
+    async def end_parked(self, run: UUID, why: Failure) -> bool:
+        """Ends a parked run because it may not go on; False: it is not parked any more.
+
+        Args:
+            run: the investigation or answer.
+            why: reason and sentence of its outcome.
+        """
+
+        async def end(connection: asyncpg.Connection) -> bool:
+            async with connection.transaction():
+                await connection.execute(*self._lock["lock"](key=CLAIM_LOCK))
+                if not await connection.fetchval(*self._sql["is_parked"](id=run)):
+                    return False
+                return await close_run(
+                    connection, self._sql["close"], run, RunOutcome(State.FAILED, failure=why, cut=True)
+                )
+
+        ended = await call(self._pool, f"end parked investigation {run}", end)
+        if ended:
+            self._notify(RUN_CHANNEL, str(run))
+        return ended
 
     async def object_deleted(self, run: UUID) -> None:
         """Cancels a run whose object was deleted; the record stays and is no longer published."""

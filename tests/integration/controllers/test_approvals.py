@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -11,8 +11,10 @@ import rights
 from e2e.waiting import until
 from integration.controllers.desk import Desk, eventually
 from tarsy.record.approval import ApprovalState, GatedCall
-from tarsy.record.run import LeaseLost
+from tarsy.record.run import LeaseLost, State
+from tarsy.record.waiting import Wait, WaitReason
 from tarsy.store.approvals import ApprovalRecord, ApprovalRequest
+from tarsy.store.runs import ParkingLimits
 from tarsy_dev.objects import manifest, put
 
 
@@ -336,3 +338,70 @@ async def test_without_the_policy_a_pre_approval_executes_nothing(desk: Desk) ->
         await until("the doubt is told", doubted)
         record = await desk.approvals.of_call(new.interaction)
         assert record is not None and record.state is ApprovalState.PENDING and record.decided_by == ()
+
+
+async def parked(desk: Desk) -> UUID:
+    """A run of rita's that waits for a decision about a call of the server `deploy`, which its agent uses."""
+    acting = {"type": "stdio", "stdio": {"command": "x", "kubeconfig": True}}
+    await desk.core("ServiceAccount", "mender", {})
+    await desk.put("MCPServer", "deploy", {"transport": acting})
+    await desk.put("LLMProvider", "one", {"type": "openai", "model": "m"})
+    agent = {"instructions": "Look.", "mcpServers": [{"name": "deploy"}], "serviceAccountName": "mender"}
+    await desk.put("Agent", "one", agent)
+    stages = [{"name": "look", "agents": [{"name": "one"}]}]
+    await desk.put("Chain", "one", {"alertTypes": ["PodCrash"], "llmProvider": "one", "stages": stages})
+    rule = {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "verbs": ["use"]}
+    bound = rights.binding("user", desk.namespace, "Role", "user", rights.user("rita"))
+    await rights.put_rights(desk.kube, [rights.role("user", desk.namespace, rule), bound])
+    body = {"alert": {"alertType": "PodCrash", "data": "it crashed"}, "author": {"username": "rita"}}
+    await desk.put("Investigation", "crash", body)
+    await desk.reason("Investigation", "crash", "Accepted", "True", "Planned")
+    run = await desk.claim()
+    wait = Wait(WaitReason.APPROVAL, datetime.now(UTC) + timedelta(hours=2), "It waits.")
+    assert await desk.runs.park(run.id, run.attempt, wait, ParkingLimits()) is None
+    return run.id
+
+
+@pytest.mark.parametrize("gone", ["server", "replaced", "account", "rights", "run"])
+async def test_what_a_parked_run_needs_is_gone_and_ends_it_with_the_reason(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.machinery.active.PARKED_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.controllers.machinery.active.SWEEP_SECONDS", 0.2)
+    async with desk.controller():
+        run = await parked(desk)
+        reasons = {"run": "Cancelled", "rights": "RightsLost", "account": "AccountDeleted"}
+        reason = reasons.get(gone, "ServerDeleted")
+        match gone:
+            case "run":
+                await desk.kube.delete("Investigation", desk.namespace, "crash")
+            case "account":
+                await desk.kube.delete("ServiceAccount", desk.namespace, "mender")
+            case "rights":
+                await desk.kube.delete("RoleBinding", desk.namespace, "user")
+            case _:
+                await desk.kube.delete("MCPServer", desk.namespace, "deploy")
+                if gone == "replaced":
+                    spec = {"transport": {"type": "http", "http": {"url": "http://127.0.0.1:1/mcp"}}}
+                    await desk.put("MCPServer", "deploy", spec)
+
+        async def ended() -> bool:
+            found = await desk.reads.record(run)
+            return found is not None and found.state.finished
+
+        await until("the run has ended", ended)
+        record = await desk.reads.record(run)
+        assert record is not None and record.outcome is not None and record.outcome.failure is not None
+        assert record.outcome.failure.reason == reason
+        if gone != "run":
+            await desk.reason("Investigation", "crash", "Finished", "True", reason)
+
+
+async def test_a_parked_run_that_may_go_on_stays_parked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tarsy.controllers.machinery.active.PARKED_SECONDS", 0.1)
+    async with desk.controller():
+        run = await parked(desk)
+        await desk.kube.patch("MCPServer", desk.namespace, "deploy", {"spec": {"description": "another"}})
+        await desk.still("Investigation", "crash")
+        record = await desk.reads.record(run)
+        assert record is not None and record.state is State.PARKED

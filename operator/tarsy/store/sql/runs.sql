@@ -69,6 +69,20 @@ UPDATE investigation SET
 WHERE id = :id AND state = 'running'
 RETURNING wake_at <= clock_timestamp() AS woken
 
+-- name: parked_runs
+SELECT i.id, i.namespace, i.name, n.plan, n.author
+FROM investigation i JOIN investigation_input n ON n.investigation = i.id
+WHERE i.parked_at IS NOT NULL AND i.state = 'running' AND i.desired_state = 'Running'
+    AND (:run::uuid IS NULL OR i.id = :run)
+ORDER BY i.parked_at LIMIT :limit
+
+-- Asked under the lock of claims.
+-- name: is_parked
+SELECT EXISTS (
+    SELECT FROM investigation i WHERE i.id = :id AND i.parked_at IS NOT NULL AND i.state = 'running'
+        AND NOT EXISTS (SELECT FROM lease l WHERE l.investigation = i.id)
+)
+
 -- name: give_back
 DELETE FROM lease WHERE investigation = :investigation AND attempt = :attempt
 
