@@ -41,9 +41,11 @@ from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTrans
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy, names
 from tarsy.plan.readiness import readiness
+from tarsy.record.messages import ToolDefinition
 from tarsy.resources.meta import Condition, ConditionStatus, condition, set_condition
 from tarsy.resources.v1alpha1.approval_settings import ApprovalSettings
 from tarsy.resources.v1alpha1.common import ConditionType, McpSelection
+from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.mcp_server import MAX_TOOLS, MCPServer, MCPServerStatus
 
@@ -265,6 +267,9 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look, pinned: PinnedSt
     if missing:
         text = f"The server does not have these tools: {missing}. Correct the names, or update the server."
         return _Said("False", "ToolsMissing", text)
+    if wrong := "; ".join(_missing_arguments(server, found.offer.definitions)):
+        text = f"None of the tools has these arguments: {wrong}. Correct the names, or update the server."
+        return _Said("False", "ToolsMissing", text)
     if (why := nothing_offered(plan, found.offer)) is not None:
         return _Said("False", "NothingOffered", f"Agents get none of its tools: {why}.")
     offered = [tool.name.partition(".")[2] for tool in found.offer.definitions]
@@ -319,6 +324,23 @@ def _gated_in(approval: ApprovalSettings | None) -> tuple[str, ...]:
     return tuple(tool for tools in lists for tool in tools)
 
 
+def _flowing_in(flow: DataFlow | None) -> tuple[str, ...]:
+    if flow is None:
+        return ()
+    return (*(tool for rule in flow.outbound_arguments for tool in rule.tools), *flow.sensitive_tools)
+
+
+def _missing_arguments(server: MCPServer, definitions: Collection[ToolDefinition]) -> Iterator[str]:
+    """Lists outbound arguments that no offered tool of their rule declares; a misspelt one would protect nothing."""
+    flow = server.spec.data_flow or DataFlow()
+    for place, rule in enumerate(flow.outbound_arguments):
+        schemas = [one.parameters_schema for one in definitions if names(rule.tools, one.name.partition(".")[2])]
+        known = {name for schema in schemas for name in schema.get("properties") or ()}
+        unknown = [name for name in rule.arguments if name not in known]
+        if known and unknown:
+            yield f"spec.dataFlow.outboundArguments[{place}] names the arguments {', '.join(unknown[:5])}"
+
+
 def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
     """Lists the entries of the object's lists that match no tool of the server, with their field."""
     spec = server.spec
@@ -330,6 +352,8 @@ def _missing(server: MCPServer, tools: Collection[str]) -> Iterator[str]:
         "spec.repeatableTools": spec.repeatable_tools,
         "spec.evidence": _named_in(spec.evidence),
         "spec.approval": _gated_in(spec.approval),
+        "spec.dataFlow": _flowing_in(spec.data_flow),
+        "spec.extraction": tuple(tool for rule in spec.extraction for tool in rule.tools),
     }
     for path, entries in lists.items():
         unknown = [entry for entry in entries if not any(names((entry,), tool) for tool in tools)]

@@ -177,14 +177,17 @@ async def play(place: str, goal: str | Goal, script: Script, **declared: object)
 
 
 def _scene(model: _Model, scenery: Scenery, *, sensitive: bool) -> Scene:
-    async def read(tool: str) -> ToolOutcome:
-        found = scenery.answer(tool)
-        return replace(found, marks=replace(found.marks or EvidenceMarks(), sensitive=sensitive))
+    def reading(tool: str) -> Tool:
+        async def read(_: str) -> ToolOutcome:
+            found = scenery.answer(tool)
+            return replace(found, marks=replace(found.marks or EvidenceMarks(), sensitive=sensitive))
+
+        return read
 
     async def changed(_: str) -> ToolOutcome:
         return ToolOutcome("done")
 
-    functions: dict[str, Tool] = {f"k.{tool}": (lambda _, tool=tool: read(tool)) for tool in READS}
+    functions = {f"k.{tool}": reading(tool) for tool in READS}
     functions |= dict.fromkeys(("k.fetch", *_CHANGES), changed)
     boxes = _Toolboxes(
         functions,

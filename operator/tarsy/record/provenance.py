@@ -76,6 +76,7 @@ class ToldResult:
         arguments: of the call, as on record.
         text: of the result, as on record.
         marks: its integrity classes.
+        place: of the call in its run, that of the investigation before those of questions; results are ordered by it.
     """
 
     id: UUID
@@ -84,6 +85,7 @@ class ToldResult:
     arguments: str
     text: str
     marks: EvidenceMarks = field(default_factory=EvidenceMarks)
+    place: tuple[int, ...] = ()
 
 
 def shown_origins(found: Sequence[ArgumentOrigin]) -> tuple[ArgumentOrigin, ...]:

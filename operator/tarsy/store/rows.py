@@ -64,7 +64,7 @@ def evidence(row: asyncpg.Record) -> Evidence:
 def told_result(row: asyncpg.Record) -> ToldResult:
     """Converts the row of a closed tool call with a result."""
     ref, marks = call_ref(row["idempotency_key"]), read_marks(row["integrity"])
-    return ToldResult(row["id"], ref, row["tool"], row["arguments"], row["result"], marks)
+    return ToldResult(row["id"], ref, row["tool"], row["arguments"], row["result"], marks, tuple(row["place"]))
 
 
 def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:

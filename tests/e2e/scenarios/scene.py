@@ -38,6 +38,7 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import ServerPlan, Value
 from tarsy.resources.meta import API_VERSION
+from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.store.wakeups import QUEUE_CHANNEL
 from tarsy_dev.objects import documents, put_all
 from wire.scripted_client import Answer
@@ -110,7 +111,7 @@ class Scene:
             secrets=secrets,
             models=models,
             toolboxes=toolboxes,
-            objects=None,
+            objects=ClusterObjects(self.kube, self.kube, default_masker().mask),
             metrics=Metrics(),
             tracing=None,
             readiness=ProcessReadiness(),

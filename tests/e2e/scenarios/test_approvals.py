@@ -93,6 +93,8 @@ async def test_approved_call_is_sent_once_and_a_replay_sends_none(
         approval = await asked(scene, kube, namespace)
         spec = approval["spec"]
         assert spec["arguments"] == '{"name":"checkout"}' and spec["requesters"] == ["rita"]
+        (origin,) = spec["provenance"]
+        assert (origin["argument"], origin["origins"]) == ("/name", ["Alert"])
         assert spec["why"]["claim"].startswith("Revision 7 broke checkout") and len(spec["why"]["evidence"]) == 1
         await decide(kube, approval, "Approve")
 

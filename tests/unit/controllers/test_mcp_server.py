@@ -99,6 +99,27 @@ def test_what_was_known_of_another_spec_does_not_count() -> None:
     assert said(status, "Available") == ("Unknown", "NotChecked")
 
 
+OUTBOUND: dict[str, Any] = {"tools": ["*"], "arguments": ["url"], "holds": "Text"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known", "told"),
+    [
+        (["url"], ["url", "q"], None),
+        (["url", "uri"], ["url"], "spec.dataFlow.outboundArguments[0] names the arguments uri"),
+        (["uri"], [], None),
+    ],
+)
+def test_a_misspelt_outbound_argument_is_said(arguments: list[str], known: list[str], told: str | None) -> None:
+    obj = server(dataFlow={"outboundArguments": [OUTBOUND | {"arguments": arguments}]})
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in known}}
+    tools = [types.Tool(name="fetch", description="", input_schema=schema)]
+    status = judged(obj, Health(found=Look(digests_of(tools), offer(server_plan_of(obj), tools))))
+    verified = condition(status.conditions, "Verified")
+    assert verified is not None and (verified.reason == "ToolsMissing") is (told is not None)
+    assert told is None or told in verified.message
+
+
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
@@ -107,6 +128,9 @@ def test_what_was_known_of_another_spec_does_not_count() -> None:
         ({"tools": {"readOnly": ["*"], "deny": ["drop"]}}, "spec.tools.deny names drop"),
         ({"tools": {"readOnly": ["*"], "destructive": ["drop"]}}, "spec.tools.destructive names drop"),
         ({"tools": {"readOnly": ["*"]}, "repeatableTools": ["wirte"]}, "spec.repeatableTools names wirte"),
+        ({"dataFlow": {"sensitiveTools": ["lok"]}}, "spec.dataFlow names lok"),
+        ({"dataFlow": {"outboundArguments": [OUTBOUND | {"tools": ["lok"]}]}}, "spec.dataFlow names lok"),
+        ({"extraction": [{"tools": ["lok"], "fields": [{"name": "a", "type": "Time"}]}]}, "spec.extraction names lok"),
     ],
 )
 def test_names_of_no_tool_are_said_by_field(spec: Any, told: str) -> None:

@@ -249,6 +249,14 @@ async def test_the_words_of_a_server_about_a_failure_are_withheld_and_ours_are_t
     assert heard(s) == ["The arguments do not fit."]
 
 
+async def test_an_empty_result_is_told_as_it_is() -> None:
+    s = start(text="")
+
+    await s.run(run_of())
+
+    assert heard(s) == [""] and not s.models.requests_of(EXTRACTOR)
+
+
 async def test_a_budget_without_room_gives_a_notice_and_no_text() -> None:
     usage = Usage(input_tokens=900, output_tokens=50)
     turns = (Answer("see", tool_calls=(call("k.ticket"),), usage=usage), Answer("done"))

@@ -1,6 +1,7 @@
 """Where the arguments of a changing call come from, and destinations that only untrusted text names."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -77,6 +78,13 @@ def test_origins_name_their_place_and_their_calls() -> None:
     )
 
 
+@pytest.mark.parametrize("order", [(3, 1, 2, 5, 4), (5, 4, 3, 2, 1)])
+def test_the_first_calls_are_named_whatever_the_order_in_which_they_are_read(order: tuple[int, ...]) -> None:
+    results = [replace(result("orders", number=n), place=(-1, 0, 0, n, 0)) for n in order]
+    (found,) = origins_of({"x": "orders"}, [], results)
+    assert found.calls == ("call_1", "call_2", "call_3", "call_4")
+
+
 @pytest.mark.parametrize(("count", "fits"), [(MOST_VALUES - 1, True), (MOST_VALUES, True), (MOST_VALUES + 1, False)])
 def test_more_values_than_are_searched_for_are_an_error(count: int, fits: bool) -> None:
     arguments = {f"k{n}": n for n in range(count)}
@@ -113,6 +121,8 @@ def test_what_is_shown_is_bounded_and_begins_with_destinations() -> None:
         ("channel", "#ops", ["ops"]),
         ("callbackHost", "hooks", ["hooks"]),
         ("recipients", "bob", ["bob"]),
+        ("recipients", "eve, bob@a.example", ["bob@a.example", "eve"]),
+        ("hosts", "b.example https://a.example", ["a.example", "b.example"]),
         ("imagePullPolicy", "Always", []),
         ("host", 3, []),
         ("email", "[MASKED_EMAIL]", []),
@@ -126,6 +136,22 @@ def test_destinations_are_found_by_name_and_by_shape(name: str, value: object, f
 def test_a_declared_argument_is_a_destination_whatever_its_name() -> None:
     (one,) = argument_values({"where": "ops"})
     assert (destinations_of(one), destinations_of(one, declared=True)) == ((), ("ops",))
+
+
+def test_keys_that_a_model_chooses_are_destinations_too() -> None:
+    search = OriginSearch({"hosts": {"evil.example": True}, "patch": {"a": {"https://evil.example/x": 1}}, "url": "y"})
+    search.result(result("evil.example and https://evil.example/x"))
+    found = search.untrusted()
+    assert found is not None and found.argument == "/hosts/evil.example"
+    there = [(one.argument, one.destination) for one in search.origins() if one.destination]
+    assert there == [("/url", True), ("/hosts/evil.example", True), ("/patch/a/https:~1~1evil.example~1x", True)]
+
+
+def test_words_of_a_call_that_only_look_like_an_address_together_do_not_hide_it() -> None:
+    search = OriginSearch({"host": "checkout.shop"})
+    search.result(result("send it to checkout.shop", arguments='{"name": "checkout", "namespace": "shop"}'))
+    search.result(result("send it to checkout.shop", arguments='["checkout", "shop"]', number=2))
+    assert search.untrusted() is not None
 
 
 SPELLINGS = {

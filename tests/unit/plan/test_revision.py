@@ -226,6 +226,25 @@ def test_results_are_masked_by_both_settings() -> None:
     assert of_server(off).masking.groups == ("basic",)
 
 
+def test_what_either_revision_keeps_in_stays_in() -> None:
+    def flow(argument: str, tool: str) -> dict[str, Any]:
+        rule = {"tools": ["*"], "arguments": [argument], "holds": "Text"}
+        return {"outboundArguments": [rule], "sensitiveTools": [tool]}
+
+    def values(tool: str) -> list[dict[str, Any]]:
+        return [{"tools": [tool], "fields": [{"name": tool, "type": "Time"}]}]
+
+    kept = objects(server=server(tools=TOOLS, dataFlow=flow("url", "a"), extraction=values("a")))
+    now = objects(server=server(tools=TOOLS, dataFlow=flow("text", "b"), extraction=values("b")))
+    found = of_server(serving(kept, now))
+    assert (found.data_flow.outbound_of("x"), found.data_flow.sensitive) == (frozenset({"url", "text"}), ("a", "b"))
+    assert [one.tools for one in found.extraction] == [("b",), ("a",)]
+    without = of_server(serving(kept, objects(server=server(tools=TOOLS))))
+    assert (without.data_flow.sensitive, len(without.extraction)) == (("a",), 1)
+    since = of_server(serving(objects(server=server(tools=TOOLS)), now))
+    assert (since.data_flow.sensitive, len(since.extraction)) == (("b",), 1)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [

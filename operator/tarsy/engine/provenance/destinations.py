@@ -54,6 +54,7 @@ _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
 _HOST_PORT = re.compile(r"(?<![\w.@/-])((?:[\w-]+\.)+[A-Za-z][\w-]*):\d{1,5}(?![\w.])")
 _IMAGE = re.compile(r"(?<![\w.@/:-])((?:[\w-]+\.)+[\w-]+(?::\d+)?(?:/[\w.-]+)+)(?::[\w.-]+|@sha256:[0-9a-f]+)")
 _NAMED = re.compile(r"([A-Za-z][\w-]{1,63})[\"']?\s{0,4}[:=]\s{0,4}[\"']?([^\s\"',;{}\[\]]+)")
+_BETWEEN = re.compile(r"[\s,;]+")
 _TAG = re.compile(r"(?:@sha256:[0-9a-f]*|:[\w.-]+)$")
 
 
@@ -74,8 +75,11 @@ def destinations_of(value: ArgumentValue, *, declared: bool = False) -> tuple[st
         return ()
     text = _MASKED.sub(" ", value.value)
     found = list(addresses_in(text))
-    if declared or (value.names and is_destination_name(value.names[-1])):
-        found += _whole(text) if not found else []
+    if value.is_key:  # most keys are names of fields
+        named = not found and "." in text and is_destination_name(value.names[-1])
+        found += [text.strip()] if named else []
+    elif declared or (value.names and is_destination_name(value.names[-1])):
+        found += [one for part in _BETWEEN.split(text) for one in _whole(part)]
     else:
         found += [one for name, beside in _NAMED.findall(text) if is_destination_name(name) for one in _whole(beside)]
     return tuple(dict.fromkeys(one[:LONGEST_DESTINATION] for one in found if one))

@@ -19,11 +19,13 @@ class ArgumentValue:
         pointer: JSON pointer of it.
         names: names of the arguments and keys that lead to it, the argument first.
         value: a text, a number, a boolean or null.
+        is_key: whether it is the key of a nested object, which a model chooses as freely as a value.
     """
 
     pointer: str
     names: tuple[str, ...]
     value: Any
+    is_key: bool = False
 
     @property
     def text(self) -> str:
@@ -49,6 +51,24 @@ def argument_values(arguments: Mapping[str, Any]) -> Iterator[ArgumentValue]:
             todo.extend((f"{pointer}/{place}", names, value[place]) for place in reversed(range(len(value))))
         else:
             yield ArgumentValue(_shortened(pointer), names, value)
+
+
+def argument_keys(arguments: Mapping[str, Any]) -> Iterator[ArgumentValue]:
+    """Yields the keys of nested objects, each with the pointer of what stands under it.
+
+    Args:
+        arguments: parsed, of any depth.
+    """
+    todo: list[tuple[str, tuple[str, ...], Any]] = [("", (), arguments)]
+    while todo:
+        pointer, names, value = todo.pop()
+        if isinstance(value, Mapping):
+            places = [(f"{pointer}/{_escaped(str(key))}", str(key), under) for key, under in value.items()]
+            if names:
+                yield from (ArgumentValue(_shortened(place), names, key, is_key=True) for place, key, _ in places)
+            todo.extend((place, (*names, key), under) for place, key, under in reversed(places))
+        elif isinstance(value, list | tuple):
+            todo.extend((f"{pointer}/{place}", names, value[place]) for place in reversed(range(len(value))))
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tarsy.engine.provenance.destinations import addresses_in, destinations_of
-from tarsy.engine.provenance.leaves import ArgumentValue, argument_values
+from tarsy.engine.provenance.leaves import ArgumentValue, argument_keys, argument_values
 from tarsy.engine.provenance.readings import decoded_readings, folded_reading, occurs_whole, plain_reading
 from tarsy.record.integrity import Integrity
 from tarsy.record.provenance import UNTRUSTED_ORIGINS, ArgumentOrigin, Origin, ToldResult
@@ -43,8 +43,10 @@ class _Sought:
 
     def add(self, origin: Origin, result: ToldResult | None) -> None:
         results = self.found.setdefault(origin, [])
-        if result is not None and len(results) < _MOST_CALLS:
+        if result is not None:
             results.append(result)
+            results.sort(key=lambda one: one.place)
+            del results[_MOST_CALLS:]
 
 
 class _Trusted:
@@ -92,13 +94,15 @@ class OriginSearch:
     """
 
     def __init__(self, arguments: Mapping[str, Any], declared: Collection[str] = ()) -> None:
-        self._values = list(argument_values(arguments))
+        self._values = [*argument_values(arguments), *argument_keys(arguments)]
         self._sought: dict[tuple[str, bool], _Sought] = {}
         self._places: list[tuple[ArgumentValue, str, tuple[str, ...]]] = []
         for value in self._values:
             whole = plain_reading(value.text).strip()
             named = bool(value.names) and value.names[0] in declared
             found = tuple(one for one in destinations_of(value, declared=named) if plain_reading(one).strip())
+            if value.is_key and not found:
+                continue
             self._places.append((value, whole, found))
             for text, destination in [(whole, False), *((one, True) for one in found)]:
                 self._seek(text, destination=destination)
@@ -127,7 +131,7 @@ class OriginSearch:
         pieces = [text] if marks.integrity is Integrity.K else list(marks.pieces(text))
         control = [_Trusted(piece, addresses=self._has_destinations) for piece in pieces]
         asked = plain_reading(result.arguments)
-        echoed = {key for key, one in self._sought.items() if self._in_untrusted(one, asked, [folded_reading(asked)])}
+        echoed = {key for key, one in self._sought.items() if occurs_whole(one.plain, asked)}
         for key, one in self._sought.items():
             if not (one.destination and key in echoed) and any(piece.names(one) for piece in control):
                 one.add(Origin.K, result)
@@ -148,7 +152,8 @@ class OriginSearch:
             keys = [(whole, False), *((one, True) for one in destinations)]
             sought = [self._sought[key] for key in keys if key in self._sought]
             origins = tuple(origin for origin in Origin if any(origin in one.found for one in sought))
-            refs = [result.ref for one in sought for results in one.found.values() for result in results]
+            named = [result for one in sought for results in one.found.values() for result in results]
+            refs = [result.ref for result in sorted(named, key=lambda result: result.place)]
             calls = tuple(dict.fromkeys(refs))[:_MOST_CALLS]
             found.append(
                 ArgumentOrigin(value.pointer, origins or (Origin.NOWHERE,), calls, destination=bool(destinations))

@@ -214,12 +214,12 @@ async def _between_boundaries(
         if outcome.to_simulate and not cut:
             outcome = await simulated(turn, outcome, toolbox.tools, (conversation, world, context.watch))
     elapsed = round((time.monotonic() - started) * 1000)
-    if sent and not outcome.is_error and context.values_of(turn):
+    if sent and not outcome.is_error and outcome.content.strip() and context.values_of(turn):
         event = _event(call, replace(outcome, content=TEXT_WITHHELD), EventStatus.COMPLETED, context)
         await world.recorder.tool_call_answered(call.id, outcome, elapsed, [event])
         await _tell_values(call, outcome, context)
         return outcome
-    if sent and not outcome.ours and context.values_of(turn):
+    if sent and outcome.is_error and not outcome.ours and context.values_of(turn):
         await _record(call, outcome, elapsed, context, interrupted=cut, withheld=True)
         return outcome
     if outcome.is_error or context.too_long(turn, outcome) is None:

@@ -17,6 +17,7 @@ from tarsy.plan.policy import names, stricter
 from tarsy.resources.v1alpha1.agent import AgentSpec
 from tarsy.resources.v1alpha1.chain import ChainSpec, ChatSettings
 from tarsy.resources.v1alpha1.common import Budget, NativeTools
+from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec
 from tarsy.resources.v1alpha1.masking import Masking
@@ -73,6 +74,8 @@ def server_spec(kept: MCPServerSpec, now: MCPServerSpec) -> MCPServerSpec:
             "pin": now.pin,
             "accepted_tools": now.accepted_tools,
             "approval": now.approval,
+            "data_flow": either_protects(kept.data_flow, now.data_flow),
+            "extraction": _union(now.extraction, kept.extraction),
             "allowed_namespaces": now.allowed_namespaces,
         }
     )
@@ -104,6 +107,16 @@ def defaults_spec(kept: InvestigationDefaultsSpec, now: InvestigationDefaultsSpe
             "max_concurrent": now.max_concurrent,
             "budget": lower(kept.budget, now.budget),
         }
+    )
+
+
+def either_protects(kept: DataFlow | None, now: DataFlow | None) -> DataFlow | None:
+    """Keeps what either object declares to leave, and what either declares sensitive."""
+    if kept is None or now is None:
+        return kept or now
+    return DataFlow.model_construct(
+        outbound_arguments=_union(kept.outbound_arguments, now.outbound_arguments),
+        sensitive_tools=_union(kept.sensitive_tools, now.sensitive_tools),
     )
 
 

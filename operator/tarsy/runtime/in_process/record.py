@@ -121,5 +121,7 @@ class Record:
             known = known or index_of[stage_of[start.execution]] < index_of[stage_of[execution]]
             if row.answered is not None and start.made and closed and known and (marks.sensitive or not sensitive):
                 ref, tool = call_ref(start.idempotency_key), f"{start.server}.{start.tool}"
-                found.append(ToldResult(start.id, ref, tool, start.call.arguments, row.answered, marks))
+                of = self.executions[start.execution].start
+                place = (-1, index_of[of.stage], of.index, start.message_seq, start.index)
+                found.append(ToldResult(start.id, ref, tool, start.call.arguments, row.answered, marks, place))
         return found

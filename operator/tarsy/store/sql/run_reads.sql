@@ -46,7 +46,8 @@ SELECT EXISTS (
 -- A page of closed tool calls with the result of a server: of an execution and the stages before it, and for a question
 -- of its investigation and of the other questions about that. Answers of TARSy itself are none.
 -- name: told_results
-SELECT c.id, c.idempotency_key, concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments, c.result, c.integrity
+SELECT c.id, c.idempotency_key, concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments, c.result, c.integrity,
+    ARRAY[CASE WHEN i.parent IS NULL THEN -1 ELSE coalesce(i.place, 0) END, s.index, e.index, c.message_seq, c.index] AS place
 FROM execution me
 JOIN stage mine ON mine.id = me.stage
 JOIN investigation own ON own.id = mine.investigation
