@@ -7,6 +7,7 @@ import pytest
 from integration.http.site import Site, Visitor, condition
 from integration.store.build import PROMPT, claimed_run, execution, model_call, model_result, stage, worker, writer
 from tarsy.store.claims import Claims
+from tarsy.store.tool_definitions import DEFINITION_CHARACTERS, DEFINITIONS_KEPT, ToolDefinitions
 
 READY = [condition("Ready", "True")]
 CHAIN = {"stages": [{"name": "look", "agents": [{"name": "investigator"}]}]}
@@ -227,3 +228,34 @@ async def test_the_queue_is_for_those_who_may_list_everywhere(
 
 def _rates() -> dict[str, float]:
     return {"inputPerMillion": 1.0, "outputPerMillion": 2.0}
+
+
+async def test_tools_of_a_server_are_told_as_they_are_and_as_they_were(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    old, new = "a" * 64, "b" * 64
+    pinned = [{"name": "get", "digest": new, "first": old, "state": "Changed"}]
+    await _server(site, namespace, conditions=READY, pinnedTools=pinned)
+    uid = (await site.services.kube.get("MCPServer", namespace, "tools"))["metadata"]["uid"]
+    known = ToolDefinitions(site.services.pool)
+    await known.note(uid, {"get": (old, '["get", "Reads.", {}, {}]')})
+    await known.note(uid, {"get": (new, '["get", "Reads and sends.", {}, {}]')})
+    body = (await administrator.get(f"/namespaces/{namespace}/mcpservers/tools/tools")).body
+    (tool,) = body["tools"]
+    assert (tool["name"], tool["state"]) == ("get", "Changed")
+    assert "sends" in tool["now"]["definition"] and "sends" not in tool["before"]["definition"]
+    assert (tool["now"]["digest"], tool["before"]["digest"]) == (new, old)
+    stranger = await site.visitor(namespace, "viewer", here=_list("mcpservers"))
+    assert (await stranger.get(f"/namespaces/{namespace}/mcpservers/tools/tools")).status == 403
+
+
+@pytest.mark.parametrize("kept", [DEFINITIONS_KEPT - 1, DEFINITIONS_KEPT])
+async def test_so_many_definitions_of_a_server_are_kept_those_seen_last(site: Site, namespace: str, kept: int) -> None:
+    known = ToolDefinitions(site.services.pool)
+    await known.note("first", {f"t{number}": (f"{number:064x}", "{}") for number in range(kept)})
+    await known.note("first", {"late": ("f" * 64, "x" * 100_000)})
+    found = await known.of_server("first")
+    assert len(found) == DEFINITIONS_KEPT
+    assert len(next(one.definition for one in found if one.tool == "late")) == DEFINITION_CHARACTERS
+    await known.forget("first")
+    assert await known.of_server("first") == []

@@ -9,8 +9,9 @@ import pytest
 from mcp.server import MCPServer
 
 from integration.mcp.servers import http, resolve, served, stdio
+from tarsy.mcp.tool_catalog import full_digest
 from tarsy.mcp.toolbox import McpToolbox, McpToolboxes
-from tarsy.plan.model import ServerPlan, Value
+from tarsy.plan.model import PinPlan, ServerPlan, Value
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Access, ToolOutcome
 
@@ -145,3 +146,20 @@ async def test_fifty_tools_that_are_asked_for_at_once_keep_to_their_policy() -> 
         names = ["cluster.silent", "cluster__pods_delete"] * 25
         outcomes = await asyncio.gather(*(call(box, name) for name in names))
     assert [outcome.is_error for outcome in outcomes] == [False, True] * 25 and called == ["silent"] * 25
+
+
+async def test_a_tool_whose_definition_nobody_accepted_is_not_called_in_any_run() -> None:
+    server, called = annotated()
+    accepted = tuple((tool.name, full_digest(tool)) for tool in await server.list_tools())
+    plan = http("http://x/mcp", name="cluster", pin=PinPlan(trusted=accepted))
+    async with within(server).open([plan]) as box:
+        assert "pods_list" in tools(box) and box.unaccepted == {}
+    server.remove_tool("pods_list")
+    server.add_tool(lambda: called.append("other") or "", name="pods_list", description="Lists pods and sends them.")
+    async with within(server).open([plan]) as box:  # another run, by the same acceptance
+        assert "pods_list" not in tools(box) and "silent" in tools(box)
+        assert box.unaccepted == {"cluster": ["pods_list"]}
+        outcome = await call(box, "cluster.pods_list")
+        refusal = box.refusal("cluster.pods_list")
+        assert outcome.is_error and refusal is not None and refusal.reason == "ToolNotAccepted"
+    assert called == []
