@@ -1,7 +1,7 @@
 """Reads the cases of EvalSuites that are in Git, in the background.
 
 Watches: nothing of its own. Decides: which files are read, a few at a time, and how long a failure is kept. Writes:
-nothing; a suite whose file was read is queued, and takes it.
+nothing; a suite whose file was read is queued, and takes it. Namespaces have their turns.
 
 Decision: a reconcile never waits for a foreign host, as with runbooks. A file is found by repository, commit and path:
 a pinned commit cannot change, so what was read for one suite is right for another of the same namespace.
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.machinery.fair_queue import FairQueue
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.git.source import GitFile, GitProblem, why_not_listed
 from tarsy.plan.errors import FieldPath
@@ -64,7 +65,7 @@ class GitCases:
         self._read = read
         self._hosts = hosts
         self._wake = wake
-        self._queue: asyncio.Queue[_Wanted] = asyncio.Queue()
+        self._queue: FairQueue[_Wanted] = FairQueue()
         self._asked: dict[_Wanted, set[Key]] = {}
         self._files: OrderedDict[_Wanted, bytes] = OrderedDict()
         self._clock = clock
@@ -94,7 +95,7 @@ class GitCases:
             raise NotYet(failed.reason, f"{at.path}{failed.message}")
         if wanted not in self._asked:
             self._asked[wanted] = set()
-            self._queue.put_nowait(wanted)
+            self._queue.put(at.namespace, wanted)
         self._asked[wanted].add(key)
         raise NotYet("GitFetching", f"{at.path}: {source.path} of commit {source.commit[:12]} is being read")
 

@@ -1,7 +1,8 @@
 """Calls the judges of EvalRuns, in the background.
 
 Watches: nothing of its own. Decides: which calls are made, a few at a time, while this replica is active. Writes: each
-call into the database before it is made, and its answers and usage after it; then it queues the EvalRun.
+call into the database before it is made, and its answers and usage after it; then it queues the EvalRun. Namespaces
+have their turns.
 
 Decision: a judge is called here and not by a worker. It needs no tools, no lease and no record of a run. Its calls do
 not count toward the limits of the LLMProvider, so only two are made at a time; a provider that refuses is asked again
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Key
+from tarsy.controllers.machinery.fair_queue import FairQueue
 from tarsy.engine.ports import Models
 from tarsy.evals.agreement import judge_budget_spent
 from tarsy.evals.cases import FrozenJudge
@@ -64,7 +66,7 @@ class JudgeQueue:
         self._active = active
         self._wake = wake
         self._mask = mask
-        self._queue: asyncio.Queue[JudgeOrder] = asyncio.Queue()
+        self._queue: FairQueue[JudgeOrder] = FairQueue()
         self._asked: set[tuple[UUID, JudgeItem]] = set()
 
     def ask(self, order: JudgeOrder) -> None:
@@ -72,7 +74,7 @@ class JudgeQueue:
         place = (order.run, order.item)
         if place not in self._asked:
             self._asked.add(place)
-            self._queue.put_nowait(order)
+            self._queue.put(order.key.namespace, order)
 
     async def run(self) -> None:
         """Calls until cancelled."""
