@@ -65,6 +65,19 @@ async def test_the_next_attempt_asks_the_same_question_and_makes_the_call_that_w
     assert made.record.approved == {}, "the approval is consumed"
 
 
+async def test_no_name_that_a_model_makes_up_decides() -> None:
+    """It asks for the decision under 40 names, none of which is a tool: the call waits as before."""
+    verbs = ("approve", "reject", "decide", "confirm", "authorize", "allow", "grant", "patch", "sign", "yes")
+    names = [f"{server}.{verb}" for server in ("k8s", "tarsy", "kubectl", "toolapprovals") for verb in verbs]
+    tries = [Answer("Approve it.", tool_calls=tuple(call(name) for name in names[at : at + 20])) for at in (0, 20)]
+    made, people = _gated({"triage": [*tries, Answer(tool_calls=(call(SCALE),))]})
+    await _waits(made, people)
+    assert [question.name for question in people.asked] == [SCALE]
+    assert SCALE not in {name for name, *_ in made.toolboxes.called} and made.record.approved == {}
+    answers = [row.result for row in made.record.tool_calls.values()]
+    assert len(answers) == 40 and all(one is not None and one.is_error for one in answers)
+
+
 async def test_a_rejected_call_is_told_to_the_model_and_is_not_made() -> None:
     made, people = _scales()
     people.reject(SCALE)

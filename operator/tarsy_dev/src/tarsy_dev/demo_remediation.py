@@ -22,6 +22,7 @@ from tarsy.client.kubeconfig import ChosenContext
 from tarsy.kube.client import KubeClient
 from tarsy.record.run import InvestigationRecord, State
 from tarsy_dev.admission import POLICIES_SINCE
+from tarsy_dev.apiserver.binaries import find_binaries, program_version
 from tarsy_dev.apiserver.errors import LocalKubernetesError
 from tarsy_dev.demo import follow_alert, operated, show, stay_open
 from tarsy_dev.develop import STARTING, configured_model, prepare
@@ -68,7 +69,7 @@ async def demonstrate_remediation(keep: Path | None, model: str | None, base_url
         if not console.is_terminal:
             console.print(STARTING)
         with console.status(STARTING):
-            stack = await house.enter_async_context(running_stack(keep, api=api))
+            stack = await house.enter_async_context(running_stack(keep, api=api_with_policies(api)))
             real = configured_model(model, base_url)
             which = await prepare(stack, real or scenario_script("remediation"))
             await install_remediation(stack, tools, None if real else SCRIPTED)
@@ -92,6 +93,14 @@ async def demonstrate_remediation(keep: Path | None, model: str | None, base_url
         await show(console, stack, record)
         await stay_open(console)
     return 0 if made else 1
+
+
+def api_with_policies(api: ApiChoice) -> ApiChoice:
+    """Returns the embedded API for `auto` where the real one of this machine is too old for admission policies."""
+    found = find_binaries() if api == "auto" else None
+    if found is not None and program_version(found.kube_apiserver)[:2] < POLICIES_SINCE:
+        return "embedded"
+    return api
 
 
 async def install_remediation(stack: Stack, tools: Path, provider: str | None) -> None:
