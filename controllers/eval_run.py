@@ -23,7 +23,7 @@ from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.promotion.evaluations import PROMOTES
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.restored import ACCEPTED_UID, mark_accepted
-from tarsy.evals.cases import EvalTerms
+from tarsy.evals.cases import EvalTerms, TermsUnreadable, read_terms
 from tarsy.evals.suite_verdict import run_verdict
 from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
@@ -73,7 +73,10 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
             return LOOK_SECONDS
     if ACCEPTED_UID not in run.metadata.annotations:
         run = await mark_accepted(client, cache, run)
-    terms = EvalTerms.model_validate(record.terms)
+    try:
+        terms = read_terms(record.terms)
+    except TermsUnreadable as unknown:
+        return await _left_alone(run, record, unknown, evals, context)
     if record.verdict is None:
         record = await _advance(run, record, terms, evals, context)
     totals, usage = await evals.by_case(identity), await evals.usage(identity)
@@ -85,6 +88,28 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
     if written is not None and not _is_complete(run):
         await _tell(run, record.verdict, record.summary or record.verdict, context)
     return await expire(client, cache, run, record.finished_at, now)
+
+
+async def _left_alone(
+    run: EvalRun, record: EvalRunRecord, unknown: TermsUnreadable, evals: Evals, context: ReconcileContext
+) -> float | None:
+    """Leaves a run alone that a newer version began, as after a rollback; only its end is possible."""
+    now, client, cache = datetime.now(UTC), context.kubernetes.client, context.cache
+    if record.verdict is None and run.spec.desired_state == "Cancelled":
+        await cancel_samples(run, await evals.begun(record.id), context)
+        record = await _finish(run, record, CANCELLED, "The run was cancelled.", evals, context)
+    if record.verdict is not None:
+        if not _is_complete(run):
+            status = ended_before(run, record.verdict, record.summary or record.verdict, now)
+            await write_status(client, cache, run, status)
+        return await expire(client, cache, run, record.finished_at, now)
+    why = NotYet(
+        "TermsUnreadable",
+        f"A newer version began this run, with terms that this one cannot judge by ({unknown}). Upgrade again, or set "
+        "spec.desiredState to Cancelled and create a new run.",
+    )
+    await write_status(client, cache, run, waiting(run, why.reason, why.message, now))
+    return RECHECK_SECONDS
 
 
 async def _tell(run: EvalRun, found: str, said: str, context: ReconcileContext) -> None:

@@ -15,7 +15,7 @@ from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.runs.authorization import authorization_refusal
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.replay import source_reads
-from tarsy.evals.cases import EvalTerms, FrozenJudge, FrozenSamples, freeze, freeze_judge
+from tarsy.evals.cases import FrozenJudge, FrozenSamples, freeze, freeze_judge, read_known_terms
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.reach import read_plan
 from tarsy.plan.revision.template import revision_of
@@ -104,7 +104,7 @@ async def prepare(run: EvalRun, evals: Evals, context: ReconcileContext) -> NewE
         suite=UUID(suite.metadata.uid),
         suite_name=suite.metadata.name,
         suite_digest=suite.status.digest or "",
-        terms=terms.model_dump(mode="json"),
+        terms=terms.dump(),
         chain=chain.metadata.name,
         chain_namespace=chain.metadata.namespace,
         revision=revision(chain, context),
@@ -190,7 +190,7 @@ async def _baseline(
         raise NotYet("BaselineNotFinished", f"{where} has not finished; wait for it, or name another")
     if record.verdict == "Cancelled":
         raise NotYet("BaselineCancelled", f"{where} was cancelled; name one that finished")
-    terms = EvalTerms.model_validate(record.terms)
+    terms = read_known_terms(record.terms)
     agreement = agreement_of(record)
     totals = {one.name: one for one in await evals.by_case(record.id)}
     frozen = tuple(

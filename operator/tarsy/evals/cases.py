@@ -9,9 +9,10 @@ import gzip
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from tarsy.evals.cassette import (
     Cassette,
@@ -32,6 +33,7 @@ from tarsy.resources.v1alpha1.judge import AGREEMENT_MIN, ChecklistQuestion, Jud
 
 WITHHELD = "This recorded text could not be searched for secrets and is withheld."
 
+_NOT_JUDGED = {"verdict": "Inconclusive"}
 _Mask = Callable[[str], str]
 
 
@@ -120,6 +122,36 @@ class EvalTerms(_Frozen):
     def digest_of(self, case: FrozenCase, *, gates: bool) -> str:
         """Returns the digest that the samples of a case are compared by; `gates`: whether the judge decides."""
         return case.digest if self.judge is None else self.judge.marked(case.digest, gates=gates)
+
+    def dump(self) -> dict[str, Any]:
+        """Returns the terms as they are stored, without fields that are not set: older versions read them."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class TermsUnreadable(ValueError):
+    """Raised for frozen terms that a newer version wrote and this one cannot judge by."""
+
+
+def read_terms(stored: Mapping[str, Any]) -> EvalTerms:
+    """Reads the frozen terms that an EvalRun is judged by.
+
+    Raises:
+        TermsUnreadable: they contain what this version does not know, so its verdict would be another one.
+    """
+    try:
+        return EvalTerms.model_validate(stored, extra="forbid")
+    except ValidationError as error:
+        fields = sorted({".".join(map(str, one["loc"])) for one in error.errors(include_url=False)})
+        raise TermsUnreadable(", ".join(fields[:5])) from error
+
+
+def read_known_terms(stored: Mapping[str, Any]) -> EvalTerms:
+    """Reads as much of frozen terms as this version knows, for display and for the samples of a baseline.
+
+    No expectation is read: only judging needs them.
+    """
+    cases = [{**case, "expect": _NOT_JUDGED} for case in stored["cases"]]
+    return EvalTerms.model_validate({**stored, "cases": cases}, extra="ignore")
 
 
 def masked_recording(cassette: Cassette, mask: _Mask) -> bytes:

@@ -288,6 +288,25 @@ async def test_deletion_that_is_told_after_the_end_of_the_samples_cancels_the_ru
     assert run is not None and run.verdict == "Cancelled"
 
 
+async def test_run_that_a_newer_version_began_waits_after_the_rollback_and_can_be_cancelled(desk: Desk) -> None:
+    await desk.configure()
+    await suite(desk, "oom")
+    async with desk.controller():
+        created = await measure(desk, "one")
+        await desk.reason("EvalRun", "one", "Complete", "False", "Running")
+    uid = UUID(created["metadata"]["uid"])
+    await desk.pool.execute(
+        """UPDATE eval_run SET terms = jsonb_set(terms, '{gate,newer}', '{"x": 1}') WHERE id = $1""", uid
+    )
+    async with desk.controller():
+        message = await desk.reason("EvalRun", "one", "Complete", "False", "TermsUnreadable")
+        assert "gate.newer" in message
+        await desk.kube.patch("EvalRun", desk.namespace, "one", {"spec": {"desiredState": "Cancelled"}})
+        assert (await verdict(desk, "one"))["phase"] == "Cancelled"
+        (sample,) = await desk.investigations()
+        assert sample["spec"]["desiredState"] == "Cancelled"
+
+
 async def test_finished_run_and_its_suite_leave_with_their_objects(desk: Desk) -> None:
     await desk.configure()
     await suite(desk, "oom")

@@ -4,12 +4,21 @@ import gzip
 
 import pytest
 
-from tarsy.evals.cases import freeze, masked_recording, recording_digest
+from tarsy.evals.cases import (
+    EvalTerms,
+    FrozenCase,
+    TermsUnreadable,
+    freeze,
+    masked_recording,
+    read_known_terms,
+    read_terms,
+    recording_digest,
+)
 from tarsy.evals.cassette import Cassette, Truth
 from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.evals.suite import SuiteCase
 from tarsy.resources.v1alpha1.eval_suite import EvalSuiteSpec
-from tarsy.resources.v1alpha1.expectation import Expectation
+from tarsy.resources.v1alpha1.expectation import Expectation, Gate
 from unit.evals.cassettes import call, cassette
 
 EXPECT = {"rootCause": {"entities": ["Deployment/checkout"]}, "citations": {"precisionMin": 1}}
@@ -41,3 +50,19 @@ def test_another_recording_has_another_digest() -> None:
 def test_the_digest_of_a_recording_does_not_depend_on_its_compression() -> None:
     recording = masked_recording(RECORDED, str)
     assert recording_digest(gzip.compress(gzip.decompress(recording), 1)) == recording_digest(recording)
+
+
+def test_terms_that_are_not_set_are_not_stored_so_that_older_versions_read_them() -> None:
+    case = FrozenCase(name="one", recording="r", digest="d", expect=Expectation.model_validate(EXPECT))
+    terms = EvalTerms(cases=(case,), samples=1, parallelism=1, gate=Gate())
+    stored = terms.dump()
+    assert read_terms(stored) == terms and None not in stored["gate"].values() and "baseline" not in stored
+    newer = {
+        **stored,
+        "gate": {**stored["gate"], "newer": 1},
+        "cases": [{**stored["cases"][0], "expect": {"newer": 1}}],
+    }
+    with pytest.raises(TermsUnreadable, match="newer"):
+        read_terms(newer)
+    known = read_known_terms(newer)
+    assert (known.gate, known.cases[0].digest) == (terms.gate, "d")

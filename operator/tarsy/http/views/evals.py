@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.evals.agreement import JudgeAgreement
-from tarsy.evals.cases import EvalTerms
+from tarsy.evals.cases import EvalTerms, read_known_terms
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.suite_verdict import run_verdict
 from tarsy.evals.verdict import CaseRow, SuiteVerdict
@@ -360,7 +360,7 @@ def measured(
         digest: digest of the suite as it is now.
         usage: of its judge.
     """
-    terms = EvalTerms.model_validate(record.terms)
+    terms = read_known_terms(record.terms)
     agreement = None if record.agreement is None else JudgeAgreement.model_validate(record.agreement)
     found = run_verdict(terms, [cell.totals for cell in cells], agreement)
     by_name = {cell.totals.name: cell for cell in cells}
