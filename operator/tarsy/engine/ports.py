@@ -123,7 +123,7 @@ class Recorder(Protocol):
         """The next results of tools that the model of an execution may know of, a page at a time, by their ids.
 
         Those of the execution itself and of earlier stages, not of agents beside it; for a question also those of its
-        investigation and of the other questions about that.
+        investigation and of the other questions about that. The last page has fewer than `RESULTS_A_PAGE`.
 
         Args:
             execution: of the agent.

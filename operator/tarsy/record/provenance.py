@@ -65,6 +65,10 @@ class ArgumentOrigin:
         }
 
 
+RESULTS_A_PAGE = 16
+"""Results that the record returns at a time: each may have megabytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToldResult:
     """A stored result that the models of a run may have seen: of the run, or of the investigation that it is about.

@@ -99,6 +99,12 @@ class HeldSteps:
             async with self._turns[one]:
                 await self._write_held(one)
 
+    async def write_result(self, execution: UUID) -> None:
+        """Writes what is held of an execution if it has the result of a tool."""
+        held = self._held.get(execution)
+        if held is not None and held.query.startswith("tool_call_finished"):
+            await self.write_all(execution)
+
     def _in_time(self, step: Step, rounds: int) -> None:
         """Has a step written that is still held."""
         if self._tasks is None or step.execution is None or self._held.get(step.execution) is not step:

@@ -22,7 +22,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTool
 from tarsy.record.finding import Evidence
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
-from tarsy.record.provenance import ToldResult
+from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -195,8 +195,16 @@ class RunWriter:
             after: id of the last result of the page before.
             sensitive: only those whose text must not leave.
         """
-        values = {"investigation": self._investigation, "execution": execution, "after": after or UUID(int=0)}
-        found = await self._fetch("told_results", "read the results of tools", **values, sensitive=sensitive)
+        await self._steps.write_result(execution)  # what else is held has no result that this agent knows of
+        found = await self._select(
+            "told_results",
+            "read the results of tools",
+            investigation=self._investigation,
+            execution=execution,
+            after=after or UUID(int=0),
+            sensitive=sensitive,
+            limit=RESULTS_A_PAGE,
+        )
         return [rows.told_result(row) for row in found]
 
     async def pin_tools(
@@ -272,6 +280,10 @@ class RunWriter:
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         """Returns the rows of a query, which sees all steps before it."""
         await self._steps.write_all()
+        return await self._select(query, what, **values)
+
+    async def _select(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
+        """Returns the rows of a query, which does not see steps that are held."""
 
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
             found: Sequence[asyncpg.Record] = await connection.fetch(*self._reads[query](**values))

@@ -107,6 +107,20 @@ async def test_a_pair_is_one_statement_and_leaves_what_two_leave(pool: asyncpg.P
     assert _without_ids(await rows(pool, other)) == _without_ids(expected)
 
 
+async def test_results_are_told_although_they_are_held_and_an_answer_stays_held(pool: asyncpg.Pool) -> None:
+    run, _, _, agent = await begun_run(pool)
+    write = writer(pool, run, hold_seconds=LONG)
+    async with write.holding():
+        await asks(write, agent.id)
+        await answers(write, agent.id)
+        before = await revision(pool, run)
+        assert await write.told_results(agent.id) == []
+        assert await revision(pool, run) == before
+        await calls(write, agent.id)
+        await tells(write, agent.id)
+        assert len(await write.told_results(agent.id)) == 1
+
+
 @pytest.mark.parametrize("name", PAIRS)
 async def test_a_pair_that_is_written_twice_counts_once(pool: asyncpg.Pool, name: str) -> None:
     before, pair = PAIRS[name]

@@ -83,6 +83,21 @@ def test_a_step_of_the_run_comes_after_all_that_is_held_and_one_of_an_execution_
     assert store.writes[4:] == ["finish_stage"]
 
 
+def test_who_reads_results_has_a_held_result_written_and_no_held_answer() -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with store.steps.opened():
+            await store.steps.hold(step("model_call_finished", A))
+            await store.steps.hold(step("tool_call_finished", B))
+            await store.steps.write_result(A)
+            assert store.writes == []
+            await store.steps.write_result(B)
+            assert store.writes == ["tool_call_finished"]
+
+    in_virtual_time(main())
+
+
 def test_of_two_ends_the_first_is_written_when_the_second_comes() -> None:
     store = Store()
 

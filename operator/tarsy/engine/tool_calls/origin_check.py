@@ -20,7 +20,7 @@ from tarsy.masking import off_loop
 from tarsy.mcp.arguments.cascade import parse_arguments
 from tarsy.plan.model import DataFlowPlan
 from tarsy.record.messages import Refusal
-from tarsy.record.provenance import ArgumentOrigin, Origin, ToldResult, shown_origins
+from tarsy.record.provenance import RESULTS_A_PAGE, ArgumentOrigin, Origin, ToldResult, shown_origins
 
 UNTRUSTED_DESTINATION = "UntrustedDestination"
 """Reason for which a call is refused that leads where only untrusted text says."""
@@ -111,9 +111,12 @@ async def all_results(
         sensitive: only those whose text must not leave.
     """
     after = None
-    while page := await world.recorder.told_results(conversation.execution, after, sensitive=sensitive):
+    while True:
+        page = await world.recorder.told_results(conversation.execution, after, sensitive=sensitive)
         for result in page:
             yield result
+        if len(page) < RESULTS_A_PAGE:
+            return
         after = page[-1].id
 
 

@@ -21,7 +21,7 @@ from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Role, ToolOutcome
-from tarsy.record.provenance import ToldResult
+from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
@@ -37,9 +37,6 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import RETRYING, WAITING, Event, EventStatus, EventType, TimelineEvent
 from tarsy.runtime.in_process.record import ExecutionRow, ModelCallRow, Record, StageRow, ToolCallRow
-
-_PAGE = 16
-"""Results that are read at a time."""
 
 
 class BrokenContract(Exception):
@@ -286,7 +283,7 @@ class MemoryRecorder:
         self._enter(fenced=False)
         found = self.record.told(execution, sensitive=sensitive)
         rest = sorted((one for one in found if after is None or one.id > after), key=lambda one: one.id)
-        return rest[:_PAGE]
+        return rest[:RESULTS_A_PAGE]
 
     async def history(self) -> RunHistory:
         """See the port."""

@@ -44,14 +44,18 @@ SELECT EXISTS (
 ) AS confirmed
 
 -- A page of closed tool calls with the result of a server: of an execution and the stages before it, and for a question
--- of its investigation and of the other questions about that. Answers of TARSy itself are none.
+-- of its investigation and of the other questions about that. Answers of TARSy itself are none. Each run is found by an
+-- index: as alternatives of one join, all investigations on record were read for every call.
 -- name: told_results
 SELECT c.id, c.idempotency_key, concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments, c.result, c.integrity,
     ARRAY[CASE WHEN i.parent IS NULL THEN -1 ELSE coalesce(i.place, 0) END, s.index, e.index, c.message_seq, c.index] AS place
 FROM execution me
 JOIN stage mine ON mine.id = me.stage
 JOIN investigation own ON own.id = mine.investigation
-JOIN investigation i ON i.id IN (own.id, own.parent) OR i.parent = own.parent
+CROSS JOIN LATERAL (
+    SELECT own.id UNION SELECT own.parent UNION SELECT other.id FROM investigation other WHERE other.parent = own.parent
+) AS run (id)
+JOIN investigation i ON i.id = run.id
 JOIN stage s ON s.investigation = i.id
 JOIN execution e ON e.stage = s.id
 JOIN mcp_interaction c ON c.execution = e.id
@@ -59,7 +63,7 @@ WHERE me.id = :execution AND own.id = :investigation
     AND (e.id = me.id OR i.id <> own.id OR s.index < mine.index)
     AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL AND c.id > :after
     AND (NOT :sensitive OR c.integrity @> '{"sensitive": true}')
-ORDER BY c.id LIMIT 16
+ORDER BY c.id LIMIT :limit
 
 -- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
