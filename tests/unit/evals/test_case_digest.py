@@ -57,6 +57,7 @@ def test_terms_that_are_not_set_are_not_stored_so_that_older_versions_read_them(
     terms = EvalTerms(cases=(case,), samples=1, parallelism=1, gate=Gate())
     stored = terms.dump()
     assert read_terms(stored) == terms and None not in stored["gate"].values() and "baseline" not in stored
+    assert read_terms(terms.model_dump(mode="json")) == terms, "as the version before stored them"
     newer = {
         **stored,
         "gate": {**stored["gate"], "newer": 1},
