@@ -29,6 +29,19 @@ class TargetsUnread(Exception):
         self.away = away
 
 
+async def read_nothing(account: str | None, names: Sequence[TargetName]) -> list[Mapping[str, Any] | None]:
+    """Reads for a process that reads no objects of the cluster.
+
+    Args:
+        account: ServiceAccount of the run's namespace.
+        names: of the objects.
+
+    Raises:
+        TargetsUnread: always.
+    """
+    raise TargetsUnread("this process reads no objects of the cluster")
+
+
 class TargetReader:
     """Reads for one run.
 
