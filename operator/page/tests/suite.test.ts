@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EvalSuite, SuiteCell } from "../src/api/types";
 import { compareLink, parse, suiteLink } from "../src/logic/route";
-import { casesByNeed, judgeOf, marksOf, segments, sentenceOf, signOf, stateOfOutcome, stateOfVerdict } from "../src/logic/suite";
+import { casesByNeed, judgeInFull, judgeOf, marksOf, segments, sentenceOf, signOf, stateOfOutcome, stateOfVerdict } from "../src/logic/suite";
 import { MARKS } from "../src/words";
 
 const cell = (changes: Partial<SuiteCell> = {}): SuiteCell => ({
@@ -38,8 +38,9 @@ describe("the bar of rungs", () => {
 describe("the judge of a run", () => {
   it("is told with its agreement and cost", () => {
     const judge = { role: "Gates" as const, sentence: null, kappa: 0.8125, answers: 24, calls: 2, failedCalls: 0, tokens: 100, costUSD: 0.5, costComplete: false };
-    expect(judgeOf(judge)).toBe("judge decides, kappa 0.81 of 24, 100 tokens, $0.50+");
-    expect(judgeOf({ ...judge, role: null, kappa: null, costUSD: null })).toBe("judge is being measured, 100 tokens, –");
+    expect(judgeOf(judge)).toBe("judge decides, kappa 0.81, $0.50+");
+    expect(judgeOf({ ...judge, role: null, kappa: null, costUSD: null })).toBe("judge is being measured, –");
+    expect(judgeInFull({ ...judge, sentence: "It decides." })).toBe("It decides. 2 calls, 0 of them failed, 100 tokens.");
   });
 });
 

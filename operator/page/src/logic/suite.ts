@@ -63,8 +63,13 @@ export function passRate(run: MeasuredRun): string {
 /** Writes what the judge of a run was worth and used. */
 export function judgeOf(judge: JudgeOfRun): string {
   const role = judge.role === null ? JUDGES.measuring : (wordOf(JUDGES, judge.role) ?? judge.role);
-  const kappa = judge.kappa === null ? "" : `, kappa ${judge.kappa.toFixed(2)} of ${judge.answers}`;
-  return `${role}${kappa}, ${count(judge.tokens)} tokens, ${cost(judge)}`;
+  const kappa = judge.kappa === null ? "" : `, kappa ${judge.kappa.toFixed(2)}`;
+  return `${role}${kappa}, ${cost(judge)}`;
+}
+
+/** Writes why, and what was used, for tooltips and screen readers. */
+export function judgeInFull(judge: JudgeOfRun): string {
+  return [judge.sentence, `${count(judge.calls)} calls, ${count(judge.failedCalls)} of them failed, ${count(judge.tokens)} tokens.`].filter(Boolean).join(" ");
 }
 
 /** Sorts cases: those that regressed or failed in the newest run come first, then by name. */

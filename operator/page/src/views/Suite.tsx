@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import type { EvalRun, EvalSuite, MeasuredRun, SuiteCell } from "../api/types";
 import { ago, cost, count, counted, moment } from "../logic/format";
 import { investigationLink, suiteLink } from "../logic/route";
-import { casesByNeed, coverageOf, judgeOf, marksOf, passRate, percent, sentenceOf, signOf, stateOfOutcome, stateOfVerdict } from "../logic/suite";
+import { casesByNeed, coverageOf, judgeInFull, judgeOf, marksOf, passRate, percent, sentenceOf, signOf, stateOfOutcome, stateOfVerdict } from "../logic/suite";
 import { go, useGet, useNow, useTitle } from "../parts/context";
 import { Empty, Problem, Section, Verdict } from "../parts/parts";
 import { RungBar, RungLegend } from "../parts/Rungs";
@@ -128,7 +128,7 @@ function Head({ run, suite, now }: { run: MeasuredRun; suite: EvalSuite; now: nu
       <span className="hint">{run.chain} <code title={run.revision}>{run.revision.slice(0, 8)}</code>{serving && <span className="tag">{PROMOTION.serves}</span>}</span>
       {run.llmProvider && <span className="hint">{run.llmProvider}</span>}
       <span className="hint">{passRate(run)}</span>
-      {run.judge && <span className="hint" title={run.judge.sentence ?? ""}>{judgeOf(run.judge)}</span>}
+      {run.judge && <span className="hint" title={judgeInFull(run.judge)}>{judgeOf(run.judge)}</span>}
       <span className="hint">{count(run.tokens)} {COLUMNS.tokens.toLowerCase()}, {cost(run)}</span>
       <span className="hint" title={moment(run.startedAt)}>
         {run.verdict === null ? `${run.samplesEnded}/${run.samples}` : `${ago(run.finishedAt ?? run.startedAt, now)} ago`}
