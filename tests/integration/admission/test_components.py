@@ -26,6 +26,7 @@ STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingA
             ("policies",),
             {
                 "MutatingWebhookConfiguration/tarsy-admission",
+                "ValidatingAdmissionPolicy/tarsy-accept",
                 "ValidatingAdmissionPolicy/tarsy-api-registration",
                 "ValidatingAdmissionPolicy/tarsy-approve",
                 "ValidatingAdmissionPolicy/tarsy-author",
@@ -38,6 +39,7 @@ STAMP = {"MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingA
             ("policies", "mutating-policy"),
             {
                 "MutatingAdmissionPolicy/tarsy-author",
+                "ValidatingAdmissionPolicy/tarsy-accept",
                 "ValidatingAdmissionPolicy/tarsy-api-registration",
                 "ValidatingAdmissionPolicy/tarsy-approve",
                 "ValidatingAdmissionPolicy/tarsy-author",
