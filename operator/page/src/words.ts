@@ -171,6 +171,7 @@ export const SECTIONS = {
   change: "Change",
   undo: "Undo",
   reason: "Reason and evidence",
+  unstarted: "Not started",
   decision: "Your decision",
   decisions: "Decisions",
 } as const;
@@ -201,6 +202,8 @@ export const COLUMNS = {
   chain: "Chain",
   confidence: "Confidence",
   interrupted: STEPS.interrupted,
+  alert: "Alert",
+  reason: "Reason",
 } as const;
 
 /** Nouns of counts: one, several. */
@@ -305,6 +308,8 @@ export const EMPTY = {
   noFinding: "No finding.",
   noToolCalls: "No tool calls.",
   noApprovals: "No call waits for people here.",
+  notLookedAt: "TARSy has not looked at it yet. If this stays, check that the operator runs.",
+  moreUnstarted: "The latest are shown. kubectl get talert,inv lists all.",
   noPreview: "There is no preview: decide by tool and arguments.",
 } as const;
 

@@ -15,6 +15,7 @@ from tarsy.http.authentication.access import AccessReviews
 from tarsy.http.errors import Unavailable
 from tarsy.http.evidence.limits import EvidenceSlots
 from tarsy.http.namespaces import NamespaceReader
+from tarsy.http.unstarted import UnstartedScans
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.store.object_history import ObjectHistory
@@ -44,6 +45,7 @@ class Services:
         texts: stores alert texts that are too large for an object; None: not supported.
         evidence: limits how often evidence is computed.
         history: recorded changes of objects; None: evidence is computed without.
+        unstarted: finds alerts without a run, and investigations that were not accepted.
     """
 
     pool: asyncpg.Pool
@@ -60,6 +62,10 @@ class Services:
     texts: "LargeTexts | None" = None
     evidence: EvidenceSlots = field(default_factory=EvidenceSlots)
     history: ObjectHistory | None = None
+    unstarted: UnstartedScans = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unstarted", UnstartedScans(self.kube))
 
     @property
     def large_texts(self) -> "LargeTexts":

@@ -22,6 +22,7 @@ from tarsy.http.routes import (
     server_tools,
     timeline,
     trace,
+    unstarted,
     usage,
     warnings,
 )
@@ -32,6 +33,7 @@ def all_routes() -> tuple[Route, ...]:
     routes = (
         *alerts.ROUTES,
         *investigations.ROUTES,
+        *unstarted.ROUTES,
         *desired.ROUTES,
         *replays.ROUTES,
         *timeline.ROUTES,

@@ -67,6 +67,9 @@ MAY = {
     "listInvestigations": READ,
     "listInvestigations everywhere": ALONE,
     "getInvestigation": READ,
+    "getInvestigationRequest": READ,
+    "listUnstarted": READ,  # alerts are a right of their own: test_unstarted.py
+    "listUnstarted everywhere": ALONE,
     "startReplay": WRITE,
     "cancelInvestigation": WRITE,
     "concludeInvestigation": WRITE,

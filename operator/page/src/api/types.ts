@@ -5,6 +5,8 @@ type Schemas = components["schemas"];
 
 export type Item = Schemas["InvestigationItem"];
 export type ItemList = Schemas["InvestigationList"];
+export type UnstartedItem = Schemas["UnstartedItem"];
+export type UnstartedPage = Schemas["UnstartedPage"];
 export type Investigation = Schemas["InvestigationView"];
 export type Stage = Schemas["StageView"];
 export type Agent = Schemas["AgentView"];

@@ -1,7 +1,7 @@
 /** Shows one investigation live: alert, stages, timeline, finding, questions. */
 import { useEffect, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
-import type { Investigation } from "../api/types";
+import type { Investigation, UnstartedItem } from "../api/types";
 import { author, between, moment } from "../logic/format";
 import { investigationAsMarkdown } from "../logic/markdown";
 import { investigationLink, traceLink } from "../logic/route";
@@ -13,6 +13,7 @@ import { FindingCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
 import { ReplayActions } from "../parts/ReplayActions";
 import { Badge, Copy, Empty, Figures, Problem, READ_ONLY, Section } from "../parts/parts";
+import { RequestTold } from "../parts/Unstarted";
 import { useChanges } from "./changes";
 import { Chat } from "./Chat";
 import { useFollowing } from "./following";
@@ -27,6 +28,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const run = timeline.run;
   const whole = useGet<Investigation>(pathOf(namespace, name));
   const item = whole.value;
+  const absent = !item && whole.error?.status === 404;
+  const asked = useGet<UnstartedItem>(absent ? `${pathOf(namespace, name)}/request` : null, {}, 5);
   const state = run?.state ?? item?.state;
   const finished = isFinished(state);
   const now = useNow(!finished);
@@ -48,12 +51,11 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   }, [finished]);
 
   if (whole.error && !item) {
-    const waiting = whole.error.status === 404;
     return (
       <div className="view">
         <h1>{namespace}/{name}</h1>
-        <Problem error={whole.error} />
-        {waiting && <p className="hint">{PROBLEMS.retrying}</p>}
+        {asked.value ? <RequestTold item={asked.value} /> : <Problem error={whole.error} />}
+        {absent && <p className="hint">{PROBLEMS.retrying}</p>}
         <p><a href="#/investigations">{ACTIONS.showInvestigations}</a></p>
       </div>
     );

@@ -8,6 +8,7 @@ import { FIRST, fromField, LAST, toField } from "../logic/moments";
 import { FILTERS, investigationLink, listLink, SORTS, type ListQuery } from "../logic/route";
 import { go, scope, useGet, useKeys, useNow, useTitle, useWorld } from "../parts/context";
 import { Badge, Empty, Problem } from "../parts/parts";
+import { UnstartedList } from "../parts/Unstarted";
 import { ACTIONS, COLUMNS, EMPTY, OPTIONS, PERIODS, PHASES, SORT, VIEWS } from "../words";
 
 const LIMIT = 50;
@@ -99,6 +100,7 @@ export function List({ query }: { query: ListQuery }) {
       {powerless && (
         <Empty>{EMPTY.noPermission}</Empty>
       )}
+      {!filtered && !token && !powerless && <UnstartedList namespaces={namespaces} />}
       {items.waiting > 0 && (
         <button type="button" className="news" onClick={() => (setChanges(new Map()), page.again())}>
           {counted(items.waiting, "changed")}
