@@ -4,15 +4,15 @@ Decision: a held step is lost when the process dies, as an answer in flight is: 
 again. This is safe because no outside effect lies between a held step and the next step of its execution: every model
 call and every tool call begins with a step, which is written with the held one or after it.
 
-A step is held only inside `opened`, for `hold_seconds` at most; without a next step by then, a task that `opened` owns
-writes it. An error of that task ends the block.
+A step is held only inside `opened`, for `hold_seconds` at most, and while its agent reads what the next step needs
+(`reading`); without a next step by then, a task that `opened` owns writes it. An error of that task ends the block.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from uuid import UUID
 
 import asyncpg
@@ -49,6 +49,7 @@ class HeldSteps:
         self._turns: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._held: dict[UUID, Step] = {}
         self._timers: dict[UUID, asyncio.TimerHandle] = {}
+        self._reading: set[UUID] = set()
         self._tasks: asyncio.TaskGroup | None = None
 
     @asynccontextmanager
@@ -105,11 +106,23 @@ class HeldSteps:
         if held is not None and held.query.startswith("tool_call_finished"):
             await self.write_all(execution)
 
+    @contextmanager
+    def reading(self, execution: UUID) -> Iterator[None]:
+        """Keeps what is held of an execution while its agent reads what its next step needs."""
+        self._reading.add(execution)
+        try:
+            yield
+        finally:
+            self._reading.discard(execution)
+
     def _in_time(self, step: Step, rounds: int) -> None:
         """Has a step written that is still held."""
         if self._tasks is None or step.execution is None or self._held.get(step.execution) is not step:
             return
-        if rounds:
+        if step.execution in self._reading:
+            later = asyncio.get_running_loop().call_later
+            self._timers[step.execution] = later(self._seconds, self._in_time, step, _ROUNDS)
+        elif rounds:
             asyncio.get_running_loop().call_soon(self._in_time, step, rounds - 1)
         else:
             self._tasks.create_task(self.write_all(step.execution))

@@ -196,15 +196,16 @@ class RunWriter:
             sensitive: only those whose text must not leave.
         """
         await self._steps.write_result(execution)  # what else is held has no result that this agent knows of
-        found = await self._select(
-            "told_results",
-            "read the results of tools",
-            investigation=self._investigation,
-            execution=execution,
-            after=after or UUID(int=0),
-            sensitive=sensitive,
-            limit=RESULTS_A_PAGE,
-        )
+        with self._steps.reading(execution):
+            found = await self._select(
+                "told_results",
+                "read the results of tools",
+                investigation=self._investigation,
+                execution=execution,
+                after=after or UUID(int=0),
+                sensitive=sensitive,
+                limit=RESULTS_A_PAGE,
+            )
         return [rows.told_result(row) for row in found]
 
     async def pin_tools(

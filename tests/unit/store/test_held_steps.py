@@ -98,6 +98,36 @@ def test_who_reads_results_has_a_held_result_written_and_no_held_answer() -> Non
     in_virtual_time(main())
 
 
+def test_a_step_is_held_while_its_agent_reads_and_no_longer_than_that() -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with store.steps.opened():
+            await store.steps.hold(step("model_call_finished"))
+            await store.steps.hold(step("model_call_finished", B))
+            with store.steps.reading(A):
+                await asyncio.sleep(20 * HOLD_SECONDS)
+                assert store.writes == ["model_call_finished"]
+            await asyncio.sleep(2 * HOLD_SECONDS)
+            assert store.writes == ["model_call_finished", "model_call_finished"]
+
+    in_virtual_time(main())
+
+
+def test_what_is_held_while_its_agent_reads_is_one_write_with_the_next_step() -> None:
+    store = Store()
+
+    async def main() -> None:
+        async with store.steps.opened():
+            await store.steps.hold(step("model_call_finished"))
+            with store.steps.reading(A):
+                await asyncio.sleep(20 * HOLD_SECONDS)
+            await store.steps.write(step(OUT))
+
+    in_virtual_time(main())
+    assert store.writes == [f"model_call_finished__{OUT}"]
+
+
 def test_of_two_ends_the_first_is_written_when_the_second_comes() -> None:
     store = Store()
 
