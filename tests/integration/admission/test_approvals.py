@@ -51,11 +51,11 @@ async def refused(write: Callable[[], Any]) -> str:
     return found.value.message
 
 
-async def put_in_force(admin: KubeClient, as_user: As) -> None:
+async def put_in_force(admin: KubeClient, as_user: As, **changed: Any) -> None:
     """Puts the policies, and an approval of the operator; waits until a forgery is refused."""
     await put_policies(admin)
     async with as_user(OPERATOR) as operator:
-        await operator.create(approval())
+        await operator.create(approval(**changed))
 
     async def denied() -> bool:
         try:
@@ -158,9 +158,7 @@ async def test_operator_alone_writes_approvals_and_viewers_do_not_read_them(admi
 
 @pytest.mark.newer_api
 async def test_two_people_who_did_not_ask_have_to_approve(admin: KubeClient, as_user: As) -> None:
-    await put_policies(admin)
-    async with as_user(OPERATOR) as operator:
-        await operator.create(approval(required=2))
+    await put_in_force(admin, as_user, required=2)
     anna, ben = entry("anna"), entry("ben")
     async with as_user("anna", "approvers") as client:
         await decide(client, anna)
