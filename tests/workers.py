@@ -4,9 +4,9 @@ Decision: not xdist. Its workers are programs of their own, and each imports the
 takes 14 CPU seconds and half a gigabyte. A forked worker has both already. Worker and parent speak of tests by their
 number, and a worker reports a test once, not six times: with fifteen thousand tests this took 20 CPU seconds.
 
-A worker runs the tests of a file on one API, or those of a folder in `SHARED`, and asks for others before the last of
-them, because fixtures end when pytest knows the test that follows. If a worker dies, the test that it ran has failed,
-and a new worker takes over its other tests.
+A worker runs the tests of a file on one API, or those of folders that share a server, and asks for others before the
+last of them, because fixtures end when pytest knows the test that follows. If a worker dies, the test that it ran has
+failed, and a new worker takes over its other tests.
 """
 
 import contextlib
@@ -31,9 +31,15 @@ from _pytest.tmpdir import TempPathFactory
 import cost
 
 APIS = ("real", "embedded", "newer")
-SHARED = ("tests/integration/admission/", "tests/integration/llm/", "tests/integration/manifests/")
+SHARED = (
+    ("tests/integration/admission/",),
+    ("tests/integration/llm/",),
+    ("tests/integration/manifests/",),
+)
 """Folders whose tests share what takes seconds, a server or the SDKs of models: they stay with one worker, so that it
 is started or imported once."""
+MACHINES = ("tests/e2e/", "tests/chaos/")
+"""Folders whose tests share a machine; so few of them are quick that they stay together too."""
 END_SECONDS = 60.0
 """Time that a worker has to end its servers, before it is killed."""
 _OPTION = "--workers"
@@ -48,19 +54,21 @@ def add_option(parser: pytest.Parser) -> None:
 def configure(config: pytest.Config) -> None:
     """Registers the distribution where workers are asked for."""
     if (number := config.getoption(_OPTION)) > 0:
-        config.pluginmanager.register(Distribution(number))
+        shared = (*SHARED, MACHINES) if config.getoption("quick") else SHARED
+        config.pluginmanager.register(Distribution(number, shared))
 
 
-def groups(tests: Iterable[str]) -> list[list[int]]:
+def groups(tests: Iterable[str], shared: Sequence[tuple[str, ...]] = SHARED) -> list[list[int]]:
     """Returns the numbers of the tests that stay together, group by group, in the order of each one's first test.
 
     Args:
         tests: their ids.
+        shared: folders whose tests stay together.
     """
     found: dict[str, list[int]] = {}
     for number, test in enumerate(tests):
         file, _, name = test.partition("::")
-        place = next((folder for folder in SHARED if file.startswith(folder)), file)
+        place = next((folders[0] for folders in shared if file.startswith(folders)), file)
         group = place + next((api for api in APIS if f"[{api}" in name), "")
         found.setdefault(group, []).append(number)
     return list(found.values())
@@ -106,13 +114,15 @@ class Worker:
 class Distribution:
     """Distributes the tests to workers, and hears of them."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, shared: Sequence[tuple[str, ...]]) -> None:
         """Forks nobody yet.
 
         Args:
             number: of workers.
+            shared: folders whose tests stay together.
         """
         self._number = number
+        self._shared = shared
         self._groups: deque[list[int]] = deque()
         self._workers: dict[Connection, Worker] = {}
 
@@ -124,7 +134,7 @@ class Distribution:
             return None
         cost.collected(session.config)
         _temporary_files(session.config)
-        self._groups.extend(groups(item.nodeid for item in session.items))
+        self._groups.extend(groups((item.nodeid for item in session.items), self._shared))
         try:
             for number in range(min(self._number, len(self._groups))):
                 self._fork(session, number)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers import groups
+from workers import MACHINES, SHARED, groups
 
 pytest_plugins = ["pytester"]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
@@ -158,3 +158,13 @@ def test_a_file_is_a_group_on_each_api_and_so_is_a_folder_that_shares_a_server()
         "tests/integration/llm/test_d.py::test_one",
     ]
     assert groups(tests) == [[0, 5], [1], [2], [3], [4, 6]]
+
+
+def test_few_tests_of_machines_are_a_group_on_each_api() -> None:
+    tests = [
+        "tests/e2e/test_a.py::test_one[real]",
+        "tests/chaos/test_b.py::test_one[real]",
+        "tests/e2e/test_c.py::test_one",
+    ]
+    assert groups(tests) == [[0], [1], [2]]
+    assert groups(tests, (*SHARED, MACHINES)) == [[0, 1], [2]]
