@@ -67,11 +67,29 @@ def test_a_manifest_may_be_json_an_object_or_several_documents() -> None:
         ("resources_apply", {"resource": "a: !!python/object:os.system {}"}, "no manifest with one reading"),
         ("resources_apply", {"resource": "[" * 5000}, "no manifest with one reading"),
         ("resources_apply", {"resource": MANIFEST.replace("name: checkout", "generateName: a")}, "name of an object"),
+        (
+            "resources_apply",
+            {"resource": MANIFEST, "namespace": "other"},
+            "namespace and resource do not name the same",
+        ),
+        (
+            "resources_apply",
+            {"resource": MANIFEST.replace(", namespace: pay", ""), "namespace": "pay"},
+            "the same object",
+        ),
+        ("resources_apply", {"resource": MANIFEST, "name": "cart"}, "name and resource do not name the same"),
     ],
 )
 def test_what_is_not_certain_is_unknown(tool: str, arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(TargetsUnknown, match=why):
         declared_targets(RULES, tool, arguments)
+
+
+def test_an_argument_beside_a_manifest_may_name_the_same_object() -> None:
+    (found,) = declared_targets(
+        RULES, "resources_apply", {"resource": MANIFEST, "namespace": "pay", "name": "checkout"}
+    )
+    assert found.name == NAME
 
 
 @pytest.mark.parametrize(("count", "known"), [(15, True), (16, True), (17, False)])

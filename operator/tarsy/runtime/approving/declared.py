@@ -1,7 +1,8 @@
 """Names the objects that a call changes, as the MCPServer declares.
 
 Decision: a name that is not certain is none. A manifest is read as Kubernetes reads YAML, and refused where two readers
-could disagree: keys twice, aliases, merge keys, values that are no text where a name is expected.
+could disagree: keys twice, aliases, merge keys, values that are no text where a name is expected. An argument beside it
+that names another object (a `namespace` that a server puts before that of the manifest) is refused too.
 """
 
 import re
@@ -135,7 +136,17 @@ def _from_manifest(argument: str, arguments: Mapping[str, Any]) -> list[Declared
             raise NotEvaluated(f"{argument} is no manifest with one reading: {error}") from error
     else:
         raise NotEvaluated(f"{argument} contains no manifest")
-    return [_in_manifest(document) for document in documents]
+    found = [_in_manifest(document) for document in documents]
+    beside = {key: arguments[key] for key in _KEYS - {argument} if arguments.get(key) not in (None, "")}
+    for target in found:
+        for key, value in beside.items():
+            if value != _parts(target.name)[key]:
+                raise NotEvaluated(f"the argument {key} and {argument} do not name the same object")
+    return found
+
+
+def _parts(name: TargetName) -> Mapping[str, str]:
+    return {"apiVersion": name.api_version, "kind": name.kind, "namespace": name.namespace, "name": name.name}
 
 
 def _in_manifest(document: Any) -> DeclaredTarget:
