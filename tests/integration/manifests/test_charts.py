@@ -1,11 +1,15 @@
-"""The Helm charts, with Helm's own SDK: they render what kustomize builds, and install on a cluster."""
+"""The Helm charts, with Helm's own SDK: they render what kustomize builds, and install on a cluster.
 
+The SDK is a library in Go. It is loaded by the first test, because threads of Go do not survive the fork of the workers
+(`tests/workers.py`).
+"""
+
+import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import helm_python as helm
 import pytest
 import yaml
 from hack.chart.charts import CHARTS, LIBRARY, PRODUCT, Choice, HelmChart, write_chart
@@ -35,7 +39,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def render(folders: dict[str, Path]) -> Render:
+def helm() -> Any:
+    """Helm's SDK."""
+    return importlib.import_module("helm_python")
+
+
+@pytest.fixture(scope="module")
+def render(helm: Any, folders: dict[str, Path]) -> Render:
     """Renders a chart as an install would."""
 
     def rendered(chart: HelmChart, values: Mapping[str, Any], *, namespace: str | None = None) -> Objects:
@@ -81,7 +91,7 @@ def test_an_addition_renders_its_component_beside_the_rest(render: Render, addit
 
 @no_api
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
-def test_helm_finds_no_fault(folders: dict[str, Path], chart: HelmChart) -> None:
+def test_helm_finds_no_fault(helm: Any, folders: dict[str, Path], chart: HelmChart) -> None:
     found = helm.lint(str(folders[chart.name]))
     assert found["errors"] == []
     assert {one["error"] for one in found["messages"]} <= {"icon is recommended"}
@@ -155,7 +165,7 @@ def _settings(objects: Objects) -> dict[str, Any]:
     ],
     ids=["no such profile", "a misspelt field", "a misspelt field below", "no digest", "no name"],
 )
-def test_a_wrong_value_is_refused_by_its_name(render: Render, values: dict[str, Any], named: str) -> None:
+def test_a_wrong_value_is_refused_by_its_name(helm: Any, render: Render, values: dict[str, Any], named: str) -> None:
     with pytest.raises(helm.HelmError) as refused:
         render(PRODUCT, values)
     assert named in str(refused.value)
@@ -183,7 +193,7 @@ def test_a_chart_names_the_image_that_it_is_made_for(image: str, named: tuple[st
 
 
 @no_api
-def test_equal_charts_are_packed_to_equal_bytes(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_equal_charts_are_packed_to_equal_bytes(helm: Any, folders: dict[str, Path], tmp_path: Path) -> None:
     first = pack(folders["tarsy"], tmp_path / "one.tgz").read_bytes()
     assert pack(folders["tarsy"], tmp_path / "two.tgz").read_bytes() == first
     with helm.Chart.load_archive(first) as chart:
@@ -198,7 +208,7 @@ def empty(api_kind: ApiKind) -> Iterator[LocalApi]:
 
 @pytest.mark.newer_api
 def test_helm_installs_upgrades_and_uninstalls_and_keeps_everybodys_objects(
-    empty: LocalApi, folders: dict[str, Path], tmp_path: Path
+    helm: Any, empty: LocalApi, folders: dict[str, Path]
 ) -> None:
     kubectl = kubectl_of(empty)
     cluster = {"kubeconfig_path": str(empty.kubeconfig)}
