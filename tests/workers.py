@@ -54,7 +54,7 @@ def add_option(parser: pytest.Parser) -> None:
 def configure(config: pytest.Config) -> None:
     """Registers the distribution where workers are asked for."""
     if (number := config.getoption(_OPTION)) > 0:
-        shared = (*SHARED, MACHINES) if config.getoption("quick") else SHARED
+        shared = (*SHARED, MACHINES) if config.getoption("quick", False) else SHARED
         config.pluginmanager.register(Distribution(number, shared))
 
 

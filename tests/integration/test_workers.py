@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.person import heed_ctrl_c
 from workers import MACHINES, SHARED, groups
 
 pytest_plugins = ["pytester"]
@@ -128,7 +129,9 @@ def test_a_run_stops_at_the_number_of_failures_that_is_asked_for(checkout: pytes
 def test_fixtures_end_when_the_run_is_interrupted(checkout: pytest.Pytester) -> None:
     checkout.makepyfile(**{"tests/unit/test_it": UNTIL_INTERRUPTED})
     command = [sys.executable, "-m", "pytest", "--workers", "1"]
-    with subprocess.Popen(command, cwd=checkout.path, stdout=subprocess.PIPE, text=True, start_new_session=True) as run:
+    with subprocess.Popen(
+        command, cwd=checkout.path, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_ctrl_c
+    ) as run:
         try:
             while not (checkout.path / "begun").exists():
                 assert run.poll() is None

@@ -186,6 +186,12 @@ class AggregatedClient:
                     "tarsy-approve (1.30) either: a decision would not count, and nothing that needs approval is sent"
                 )
                 raise ApiUseError(text, 404) from None
+            if error.status == 403:
+                text = (
+                    "this Kubernetes API does not let you ask who you are (SelfSubjectReview): it is older than 1.28, "
+                    "and a decision would not count, or it lacks the ClusterRoleBinding system:basic-user"
+                )
+                raise ApiUseError(text, 404) from None
             raise refusal_error(error, DECIDE, namespace, self._whom) from None
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:

@@ -115,6 +115,7 @@ async def test_what_is_wrong_is_told_for_all_cases_at_once(desk: Desk) -> None:
         assert sorted(asked) == ["good", "none", "slow", "text"]  # failures are kept for minutes
 
 
+@pytest.mark.newer_api
 async def test_source_must_be_one_of_three_and_name_a_full_commit(desk: Desk) -> None:
     from tarsy.kube.client import ApiError
 
