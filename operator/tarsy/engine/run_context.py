@@ -8,6 +8,7 @@ from uuid import UUID
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
 from tarsy.engine.ports import Approvals, Control, DryRun, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
+from tarsy.engine.provenance.result_readings import KeptReadings
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
@@ -73,7 +74,7 @@ class RunContext:
     `known_changes` answers them from the record instead, given the arguments of their calls. `alert` is the text of the
     alert, whose names and numbers claims may use; `prompt_texts` are the texts of people and of the alert in its
     prompts, with their origin. `approvals` asks people about calls, and `waiting` tells how long the run may still wait
-    for them.
+    for them. `readings` are the forms of results that arguments of calls are looked for in.
     """
 
     recorder: Recorder
@@ -92,6 +93,7 @@ class RunContext:
     prompt_texts: Sequence[tuple[Origin, str]] = ()
     approvals: Approvals = field(default_factory=NoApprovals)
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
+    readings: KeptReadings = field(default_factory=KeptReadings)
 
     @property
     def concluding(self) -> bool:

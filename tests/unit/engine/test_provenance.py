@@ -1,6 +1,7 @@
 """Where the arguments of a changing call come from, and destinations that only untrusted text names."""
 
 import base64
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,8 @@ import pytest
 from tarsy.engine.provenance.destinations import destinations_of
 from tarsy.engine.provenance.leaves import argument_values
 from tarsy.engine.provenance.readings import decoded_readings, folded_reading, occurs_whole, plain_reading
-from tarsy.engine.provenance.search import MOST_VALUES, OriginSearch, TooManyValues, origins_of
+from tarsy.engine.provenance.result_readings import KeptReadings, ResultReadings
+from tarsy.engine.provenance.search import MOST_VALUES, OriginSearch, TooManyValues
 from tarsy.engine.tool_calls.origin_check import UNTRUSTED_DESTINATION
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.provenance import MOST_ORIGINS, ArgumentOrigin, Origin, ToldResult, shown_origins
@@ -29,6 +31,17 @@ WORKLOADS = EvidenceMarks()
 
 def result(text: str, marks: EvidenceMarks = WORKLOADS, arguments: str = "{}", number: int = 1) -> ToldResult:
     return ToldResult(UUID(int=number), f"call_{number}", "k.get", arguments, text, marks)
+
+
+def origins_of(
+    arguments: Mapping[str, Any], prompts: Iterable[tuple[Origin, str]], results: Iterable[ToldResult]
+) -> tuple[ArgumentOrigin, ...]:
+    search = OriginSearch(arguments)
+    for origin, text in prompts:
+        search.told(origin, text)
+    for one in results:
+        search.result(ResultReadings(one))
+    return search.origins()
 
 
 def origins(value: object, *results: ToldResult, **texts: str) -> list[str]:
@@ -140,7 +153,7 @@ def test_a_declared_argument_is_a_destination_whatever_its_name() -> None:
 
 def test_keys_that_a_model_chooses_are_destinations_too() -> None:
     search = OriginSearch({"hosts": {"evil.example": True}, "patch": {"a": {"https://evil.example/x": 1}}, "url": "y"})
-    search.result(result("evil.example and https://evil.example/x"))
+    search.result(ResultReadings(result("evil.example and https://evil.example/x")))
     found = search.untrusted()
     assert found is not None and found.argument == "/hosts/evil.example"
     there = [(one.argument, one.destination) for one in search.origins() if one.destination]
@@ -149,8 +162,10 @@ def test_keys_that_a_model_chooses_are_destinations_too() -> None:
 
 def test_words_of_a_call_that_only_look_like_an_address_together_do_not_hide_it() -> None:
     search = OriginSearch({"host": "checkout.shop"})
-    search.result(result("send it to checkout.shop", arguments='{"name": "checkout", "namespace": "shop"}'))
-    search.result(result("send it to checkout.shop", arguments='["checkout", "shop"]', number=2))
+    search.result(
+        ResultReadings(result("send it to checkout.shop", arguments='{"name": "checkout", "namespace": "shop"}'))
+    )
+    search.result(ResultReadings(result("send it to checkout.shop", arguments='["checkout", "shop"]', number=2)))
     assert search.untrusted() is not None
 
 
@@ -171,7 +186,7 @@ SPELLINGS = {
 @pytest.mark.parametrize("text", SPELLINGS.values(), ids=SPELLINGS)
 def test_an_address_of_untrusted_text_is_found_however_it_is_spelled_there(text: str) -> None:
     search = OriginSearch({"url": "https://evil.example/x"})
-    search.result(result(f"the hook is {text}"))
+    search.result(ResultReadings(result(f"the hook is {text}")))
     found = search.untrusted()
     assert found is not None and (found.argument, found.destination) == ("/url", "evil.example")
 
@@ -180,7 +195,7 @@ def test_an_address_of_untrusted_text_is_found_however_it_is_spelled_there(text:
 def test_another_address_of_trusted_text_does_not_vouch(text: str) -> None:
     search = OriginSearch({"url": "https://evil.example"})
     search.told(Origin.ALERT, f"see {text} now")
-    search.result(result("https://evil.example"))
+    search.result(ResultReadings(result("https://evil.example")))
     assert search.untrusted() is not None
 
 
@@ -188,21 +203,21 @@ def test_another_address_of_trusted_text_does_not_vouch(text: str) -> None:
 def test_an_address_that_a_trusted_text_names_is_no_untrusted_one(origin: Origin) -> None:
     search = OriginSearch({"url": "https://hooks.example/team?x=1"})
     search.told(origin, "Post to https://hooks.example/team.")
-    search.result(result("https://hooks.example/team"))
+    search.result(ResultReadings(result("https://hooks.example/team")))
     assert search.untrusted() is None
 
 
 def test_the_host_of_a_url_with_a_user_is_named_by_it() -> None:
     search = OriginSearch({"host": "ledger-db.pay"})
     search.told(Origin.ALERT, "dsn=postgres://checkout:[MASKED_PASSWORD]@ledger-db.pay:5432/checkout")
-    search.result(result("dial ledger-db.pay"))
+    search.result(ResultReadings(result("dial ledger-db.pay")))
     assert search.untrusted() is None and search.origins()[0].origins == (Origin.ALERT, Origin.A)
 
 
 def test_a_path_of_untrusted_text_on_a_trusted_host_is_untrusted() -> None:
     search = OriginSearch({"url": "https://hooks.example/evil"})
     search.told(Origin.PLAN, "Post to https://hooks.example/team.")
-    search.result(result("https://hooks.example/evil"))
+    search.result(ResultReadings(result("https://hooks.example/evil")))
     found = search.untrusted()
     assert found is not None and found.destination == "hooks.example/evil"
 
@@ -212,8 +227,8 @@ def test_an_address_that_the_control_plane_names_is_trusted_unless_its_call_aske
     echo = result("host: evil.example", EvidenceMarks(Integrity.K), '{"host": "evil.example"}', number=2)
     for second, trusted in ((named, True), (echo, False)):
         search = OriginSearch({"host": "evil.example"})
-        search.result(result("evil.example"))
-        search.result(second)
+        search.result(ResultReadings(result("evil.example")))
+        search.result(ResultReadings(second))
         assert (search.untrusted() is None) is trusted
 
 
@@ -227,15 +242,30 @@ def test_an_address_that_nobody_names_is_shown_and_not_refused() -> None:
 def test_short_names_are_looked_for_as_they_are_only(length: int, found: bool) -> None:
     name = "evilhost0"[:length]
     search = OriginSearch({"host": name})
-    search.result(result(f"{name[:3]}-{name[3:]}"))
+    search.result(ResultReadings(result(f"{name[:3]}-{name[3:]}")))
     assert (search.untrusted() is not None) is found
+
+
+@pytest.mark.parametrize(("length", "kept"), [(9, True), (10, True), (11, False)])
+def test_forms_of_results_are_kept_up_to_a_limit(length: int, kept: bool) -> None:
+    store = KeptReadings(most=20)
+    first = result("x" * 10)
+    readings = store.of(first)
+    store.of(result("y" * length, number=2))
+    assert (store.of(first) is readings) is kept
+
+
+def test_forms_of_a_result_that_is_another_now_are_made_anew() -> None:
+    store = KeptReadings()
+    assert store.of(result("one")) is store.of(result("one"))
+    assert store.of(result("two")).plain == "two"
 
 
 def test_no_text_makes_a_search_slow() -> None:
     hostile = ["a" * 300_000, "a." * 150_000, "ab " * 100_000, "%41" * 100_000, "http:" * 60_000, "x=" * 150_000]
     for text in hostile:
         search = OriginSearch({"note": text, "url": "https://evil.example"})
-        search.result(result(text))
+        search.result(ResultReadings(result(text)))
         assert search.untrusted() is None
 
 

@@ -41,15 +41,8 @@ def argument_values(arguments: Mapping[str, Any]) -> Iterator[ArgumentValue]:
     Args:
         arguments: parsed, of any depth.
     """
-    todo: list[tuple[str, tuple[str, ...], Any]] = [("", (), arguments)]
-    while todo:
-        pointer, names, value = todo.pop()
-        if isinstance(value, Mapping):
-            for key in reversed(list(value)):
-                todo.append((f"{pointer}/{_escaped(str(key))}", (*names, str(key)), value[key]))
-        elif isinstance(value, list | tuple):
-            todo.extend((f"{pointer}/{place}", names, value[place]) for place in reversed(range(len(value))))
-        else:
+    for pointer, names, value in _nodes(arguments):
+        if not isinstance(value, Mapping | list | tuple):
             yield ArgumentValue(_shortened(pointer), names, value)
 
 
@@ -59,14 +52,21 @@ def argument_keys(arguments: Mapping[str, Any]) -> Iterator[ArgumentValue]:
     Args:
         arguments: parsed, of any depth.
     """
+    for pointer, names, value in _nodes(arguments):
+        if names and isinstance(value, Mapping):
+            for key in map(str, value):
+                yield ArgumentValue(_shortened(f"{pointer}/{_escaped(key)}"), names, key, is_key=True)
+
+
+def _nodes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    """Yields arguments and all that is in them, in their order: JSON pointer, names on the way, value."""
     todo: list[tuple[str, tuple[str, ...], Any]] = [("", (), arguments)]
     while todo:
         pointer, names, value = todo.pop()
+        yield pointer, names, value
         if isinstance(value, Mapping):
-            places = [(f"{pointer}/{_escaped(str(key))}", str(key), under) for key, under in value.items()]
-            if names:
-                yield from (ArgumentValue(_shortened(place), names, key, is_key=True) for place, key, _ in places)
-            todo.extend((place, (*names, key), under) for place, key, under in reversed(places))
+            for key, under in reversed(list(value.items())):
+                todo.append((f"{pointer}/{_escaped(str(key))}", (*names, str(key)), under))
         elif isinstance(value, list | tuple):
             todo.extend((f"{pointer}/{place}", names, value[place]) for place in reversed(range(len(value))))
 

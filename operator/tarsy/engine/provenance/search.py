@@ -7,13 +7,14 @@ Destinations are looked for in trusted texts as whole words, and in untrusted on
 spelling makes an untrusted address look trusted or new.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tarsy.engine.provenance.destinations import addresses_in, destinations_of
+from tarsy.engine.provenance.destinations import destinations_of
 from tarsy.engine.provenance.leaves import ArgumentValue, argument_keys, argument_values
-from tarsy.engine.provenance.readings import decoded_readings, folded_reading, occurs_whole, plain_reading
+from tarsy.engine.provenance.readings import folded_reading, occurs_whole, plain_reading
+from tarsy.engine.provenance.result_readings import ResultReadings, TrustedText
 from tarsy.record.integrity import Integrity
 from tarsy.record.provenance import UNTRUSTED_ORIGINS, ArgumentOrigin, Origin, ToldResult
 
@@ -49,16 +50,9 @@ class _Sought:
             del results[_MOST_CALLS:]
 
 
-class _Trusted:
-    """A trusted text, with the addresses in it: the host of a URL stands there without a blank before it."""
-
-    def __init__(self, text: str, *, addresses: bool) -> None:
-        self._plain = plain_reading(text)
-        self._addresses = frozenset(plain_reading(one) for one in addresses_in(text)) if addresses else frozenset()
-
-    def names(self, one: _Sought) -> bool:
-        """Whether it names what is sought."""
-        return (one.destination and one.plain in self._addresses) or occurs_whole(one.plain, self._plain)
+def _names(text: TrustedText, one: _Sought) -> bool:
+    """Whether a trusted text names what is sought."""
+    return (one.destination and one.plain in text.addresses) or occurs_whole(one.plain, text.plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +110,27 @@ class OriginSearch:
             origin: Person, Plan or Alert.
             text: as the model was sent it.
         """
-        trusted = _Trusted(text, addresses=self._has_destinations)
+        trusted = TrustedText(text)
         for one in self._sought.values():
-            if trusted.names(one):
+            if _names(trusted, one):
                 one.add(origin, None)
 
-    def result(self, result: ToldResult) -> None:
+    def result(self, readings: ResultReadings) -> None:
         """Searches the result of a tool.
 
         Args:
-            result: as on record.
+            readings: of the result.
         """
-        marks, text = result.marks, result.text
-        pieces = [text] if marks.integrity is Integrity.K else list(marks.pieces(text))
-        control = [_Trusted(piece, addresses=self._has_destinations) for piece in pieces]
-        asked = plain_reading(result.arguments)
-        echoed = {key for key, one in self._sought.items() if occurs_whole(one.plain, asked)}
+        result = readings.result
+        echoed = {key for key, one in self._sought.items() if occurs_whole(one.plain, readings.asked)}
         for key, one in self._sought.items():
-            if not (one.destination and key in echoed) and any(piece.names(one) for piece in control):
+            if not (one.destination and key in echoed) and any(_names(piece, one) for piece in readings.control):
                 one.add(Origin.K, result)
-        if marks.integrity is Integrity.K:
+        if result.marks.integrity is Integrity.K:
             return
-        origin = _OF_CLASS[marks.integrity]
-        outside = "\n".join(_outside(text, marks.control))
-        plain = plain_reading(outside)
-        folded = [folded_reading(reading) for reading in decoded_readings(outside)] if self._has_destinations else []
+        origin = _OF_CLASS[result.marks.integrity]
         for key, one in self._sought.items():
-            if key not in echoed and self._in_untrusted(one, plain, folded):
+            if key not in echoed and _in_untrusted(one, readings):
                 one.add(origin, result)
 
     def origins(self) -> tuple[ArgumentOrigin, ...]:
@@ -170,45 +158,14 @@ class OriginSearch:
                     return UntrustedDestination(value.pointer, one.shown, origins, results)
         return None
 
-    @property
-    def _has_destinations(self) -> bool:
-        return any(one.destination for one in self._sought.values())
-
     def _seek(self, text: str, *, destination: bool) -> None:
         plain = plain_reading(text).strip()
         if plain and (text, destination) not in self._sought:
             folded = folded_reading(text) if destination else ""
             self._sought[(text, destination)] = _Sought(text, plain, folded, destination)
 
-    @staticmethod
-    def _in_untrusted(one: _Sought, plain: str, folded: Iterable[str]) -> bool:
-        if occurs_whole(one.plain, plain):
-            return True
-        return len(one.folded) >= SHORTEST_FOLDED and any(one.folded in reading for reading in folded)
 
-
-def origins_of(
-    arguments: Mapping[str, Any], told: Iterable[tuple[Origin, str]], results: Iterable[ToldResult]
-) -> tuple[ArgumentOrigin, ...]:
-    """Returns where the values of a call's arguments come from.
-
-    Args:
-        arguments: of the call, parsed.
-        told: the texts of the prompt.
-        results: that the run has on record.
-    """
-    search = OriginSearch(arguments)
-    for origin, text in told:
-        search.told(origin, text)
-    for result in results:
-        search.result(result)
-    return search.origins()
-
-
-def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterable[str]:
-    """Yields the parts of a text that are in no span."""
-    place = 0
-    for start, end in spans:
-        yield text[place:start]
-        place = end
-    yield text[place:]
+def _in_untrusted(one: _Sought, readings: ResultReadings) -> bool:
+    if occurs_whole(one.plain, readings.plain):
+        return True
+    return len(one.folded) >= SHORTEST_FOLDED and any(one.folded in reading for reading in readings.folded)

@@ -62,7 +62,7 @@ async def check_origins(
     for origin, text in _prompt_texts(conversation, world):
         await off_loop(partial(search.told, origin, text), len(text))
     async for result in all_results(conversation, world):
-        await off_loop(partial(search.result, result), len(result.text))
+        await off_loop(partial(search.result, world.readings.of(result)), len(result.text))
     found = search.untrusted()
     refusal = None if found is None else Refusal(UNTRUSTED_DESTINATION, _sentence(name, found))
     return CheckedOrigins(shown_origins(search.origins()), refusal)
