@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from tarsy.engine.conversation.state import CallTool, Conversation
-from tarsy.engine.conversation.truncation import BYTES_PER_TOKEN
+from tarsy.engine.conversation.state import Conversation
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.prompts.extraction import extraction_request, no_values_told, values_told
 from tarsy.engine.provenance.extracted import read_extracted
 from tarsy.engine.run_context import RunContext
-from tarsy.engine.tool_calls.side_call import SideCall, obstacle, room_for, side_call
-from tarsy.engine.tool_calls.summarization import INPUT_TOKENS, side_providers
+from tarsy.engine.tool_calls.result_on_record import ResultOnRecord, bytes_sent, side_providers
+from tarsy.engine.tool_calls.side_call import SideCall, obstacle, side_call
 from tarsy.plan.model import AgentPlan, ExtractedFieldPlan, ProviderPlan
-from tarsy.record.ids import call_ref, event_id, idempotency_key
 from tarsy.record.run import Failure, ModelCallKind
-from tarsy.record.timeline import Event, EventStatus, EventType
+from tarsy.record.timeline import Event, EventStatus
 
 EXTRACTION_TOKENS = 1_500
 """Tokens that an answer with values is asked to stay below."""
@@ -45,12 +43,9 @@ def extracted_fields(agent: AgentPlan, server: str, tool: str) -> tuple[Extracte
 
 
 @dataclass(frozen=True, slots=True)
-class OutsideResult:
-    """A result from outside, with its call; `call` is the id of its row."""
+class OutsideResult(ResultOnRecord):
+    """A result from outside, with the values that are taken from it."""
 
-    turn: CallTool
-    call: UUID
-    text: str
     fields: Sequence[ExtractedFieldPlan]
 
 
@@ -85,8 +80,9 @@ async def told_of_outside(
 def _extraction(conversation: Conversation, outside: OutsideResult, provider: ProviderPlan) -> SideCall:
     """One try to get values from a model."""
     agent = f"{conversation.agent.name}:extraction"
-    limit = min(INPUT_TOKENS, room_for(conversation, provider)) * BYTES_PER_TOKEN
+    limit = bytes_sent(conversation, provider)
     messages = extraction_request(agent, outside.turn.call.name, outside.text, outside.fields, limit=limit)
+    metadata = {"model": provider.model, "extracted": [field.name for field in outside.fields]}
 
     def event(call: UUID, text: str, failure: Failure | None, status: EventStatus) -> Event:
         content = "" if failure is None else f"No values: {failure.message}"
@@ -94,34 +90,6 @@ def _extraction(conversation: Conversation, outside: OutsideResult, provider: Pr
             found = read_extracted(text, outside.fields, outside.text)
             content = f"No values: {_UNFIT}." if found is None else found.told()
             status = EventStatus.FAILED if found is None else status
-        return _event(conversation, outside, provider, call, content, status)
+        return outside.event(conversation, call, "values", content, status, metadata)
 
     return SideCall(agent, messages, provider, ModelCallKind.EXTRACTION, EXTRACTION_TOKENS, event)
-
-
-def _event(
-    conversation: Conversation,
-    outside: OutsideResult,
-    provider: ProviderPlan,
-    call: UUID,
-    content: str,
-    status: EventStatus,
-) -> Event:
-    key = idempotency_key(conversation.execution, outside.turn.message_seq, outside.turn.index)
-    return Event(
-        id=event_id(call, "values"),
-        type=EventType.MCP_TOOL_SUMMARY,
-        status=status,
-        content=content,
-        metadata={
-            "name": outside.turn.call.name,
-            "call_id": call_ref(key),
-            "place": [outside.turn.message_seq, outside.turn.index],
-            "model": provider.model,
-            "extracted": [field.name for field in outside.fields],
-        },
-        stage=conversation.stage,
-        execution=conversation.execution,
-        model_call=call,
-        tool_call=outside.call,
-    )

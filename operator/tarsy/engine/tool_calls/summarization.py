@@ -9,20 +9,17 @@ the reason (fail open: with the whole result, the next call would not fit the co
 from dataclasses import dataclass
 from uuid import UUID
 
-from tarsy.engine.conversation.state import CallTool, Conversation
+from tarsy.engine.conversation.state import Conversation
 from tarsy.engine.conversation.truncation import BYTES_PER_TOKEN, tokens, truncate_middle
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.prompts.summaries import Result, result_cut, summary_request, summary_told
 from tarsy.engine.run_context import RunContext
-from tarsy.engine.tool_calls.side_call import SideCall, obstacle, room_for, side_call
+from tarsy.engine.tool_calls.result_on_record import ResultOnRecord, bytes_sent, side_providers
+from tarsy.engine.tool_calls.side_call import SideCall, obstacle, side_call
 from tarsy.plan.model import AgentPlan, ProviderPlan, SummarizationPlan
-from tarsy.record.ids import call_ref, event_id, idempotency_key
 from tarsy.record.messages import Role
 from tarsy.record.run import Failure, ModelCallKind
-from tarsy.record.timeline import Event, EventStatus, EventType
-
-INPUT_TOKENS = 100_000
-"""Tokens of a result that a summarizer is sent, where its context window holds them."""
+from tarsy.record.timeline import Event, EventStatus
 
 
 def too_long(agent: AgentPlan, server: str, result: str) -> SummarizationPlan | None:
@@ -39,12 +36,9 @@ def too_long(agent: AgentPlan, server: str, result: str) -> SummarizationPlan | 
 
 
 @dataclass(frozen=True, slots=True)
-class LongResult:
-    """A result that is too long, and the call that it answers; `call` is the id of its row."""
+class LongResult(ResultOnRecord):
+    """A result that is too long."""
 
-    turn: CallTool
-    call: UUID
-    text: str
     setting: SummarizationPlan
 
     def summarized(self, summary: str) -> str:
@@ -78,12 +72,6 @@ async def told_of(conversation: Conversation, long: LongResult, world: RunContex
     return long.shortened(why)
 
 
-def side_providers(conversation: Conversation) -> list[ProviderPlan]:
-    """Returns the providers that are asked about results: the one for summaries, then the agent's own."""
-    own, chosen = conversation.agent.provider, conversation.plan.summarizer
-    return [own] if chosen is None or chosen.ref == own.ref else [chosen, own]
-
-
 def _summary(conversation: Conversation, long: LongResult, provider: ProviderPlan) -> SideCall:
     """One try to get a summary from a model."""
     agent = f"{conversation.agent.name}:summarization"
@@ -91,37 +79,15 @@ def _summary(conversation: Conversation, long: LongResult, provider: ProviderPla
         agent,
         _result(conversation, long),
         tokens=long.setting.summary_tokens,
-        limit=min(INPUT_TOKENS, room_for(conversation, provider)) * BYTES_PER_TOKEN,
+        limit=bytes_sent(conversation, provider),
     )
+    metadata = {"model": provider.model, "result_tokens": tokens(long.text)}
 
     def event(call: UUID, text: str, failure: Failure | None, status: EventStatus) -> Event:
         content = text if failure is None else f"No summary: {failure.message}"
-        return _event(conversation, long, provider, call, content, status)
+        return long.event(conversation, call, "summary", content, status, metadata)
 
     return SideCall(agent, messages, provider, ModelCallKind.SUMMARIZATION, long.setting.summary_tokens, event)
-
-
-def _event(
-    conversation: Conversation, long: LongResult, provider: ProviderPlan, call: UUID, content: str, status: EventStatus
-) -> Event:
-    key = idempotency_key(conversation.execution, long.turn.message_seq, long.turn.index)
-    return Event(
-        id=event_id(call, "summary"),
-        type=EventType.MCP_TOOL_SUMMARY,
-        status=status,
-        content=content,
-        metadata={
-            "name": long.turn.call.name,
-            "call_id": call_ref(key),
-            "place": [long.turn.message_seq, long.turn.index],
-            "model": provider.model,
-            "result_tokens": tokens(long.text),
-        },
-        stage=conversation.stage,
-        execution=conversation.execution,
-        model_call=call,
-        tool_call=long.call,
-    )
 
 
 def _result(conversation: Conversation, long: LongResult) -> Result:
