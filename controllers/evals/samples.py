@@ -18,6 +18,7 @@ from tarsy.evals.cases import EvalTerms, FrozenCase
 from tarsy.evals.checklist import with_judge
 from tarsy.evals.expectations import Checked, FinishedRun, Judgement, MadeCall, Outcome
 from tarsy.evals.expectations import judge as judge_run
+from tarsy.evals.spending import budget_reached
 from tarsy.kube.client import ApiError
 from tarsy.record.replay import Rung, covered_calls
 from tarsy.record.run import InvestigationRecord, State
@@ -55,16 +56,7 @@ def next_samples(terms: EvalTerms, begun: Sequence[BegunSample]) -> list[tuple[F
 
 def spent(budget: EvalBudget | None, usage: EvalUsage) -> str | None:
     """Returns why no further sample is started; None: the budget is not reached."""
-    if budget is None:
-        return None
-    if budget.tokens is not None and usage.tokens >= budget.tokens:
-        return f"The budget of {budget.tokens:,} tokens is reached ({usage.tokens:,} used)."
-    if budget.cost_usd is not None:
-        if usage.cost_usd is not None and float(usage.cost_usd) >= budget.cost_usd:
-            return f"The budget of {budget.cost_usd:g} US dollars is reached ({usage.cost_usd:f} used)."
-        if not usage.cost_complete:
-            return "The budget limits the cost, and the cost of a sample is unknown; set rates on its LLMProviders."
-    return None
+    return budget_reached(budget, usage, whose="The", unknown="a sample is unknown; set rates on its LLMProviders")
 
 
 async def create_sample(

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from tarsy.evals.checklist import CheckedAnswer, ChecklistAnswer
+from tarsy.evals.spending import budget_reached
 from tarsy.evals.statistics import cohen_kappa
 from tarsy.resources.v1alpha1.judge import JudgeBudget
 from tarsy.store.judge_calls import JudgeUsage
@@ -85,16 +86,7 @@ def measure_agreement(
 
 def judge_budget_spent(budget: JudgeBudget | None, usage: JudgeUsage) -> str | None:
     """Returns why a judge is not asked any more; None: its budget is not reached."""
-    if budget is None:
-        return None
-    if budget.tokens is not None and usage.tokens >= budget.tokens:
-        return f"its budget of {budget.tokens:,} tokens is reached ({usage.tokens:,} used)."
-    if budget.cost_usd is not None:
-        if usage.cost_usd is not None and float(usage.cost_usd) >= budget.cost_usd:
-            return f"its budget of {budget.cost_usd:g} US dollars is reached ({usage.cost_usd:f} used)."
-        if not usage.cost_complete:
-            return "its budget limits the cost, and the cost of a call is unknown; set rates on its LLMProvider."
-    return None
+    return budget_reached(budget, usage, whose="its", unknown="a call is unknown; set rates on its LLMProvider")
 
 
 def _why_not(gates: bool, kappa: float | None, count: int, least: float) -> str | None:
