@@ -33,8 +33,8 @@ class Choice:
 
     condition: str
     values: Mapping[str, Any]
-    resources: Sequence[str]
-    components: Sequence[str] = ()
+    resources: tuple[str, ...]
+    components: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class HelmChart:
     additions: Sequence[Choice] = ()
 
 
-def _profile(name: str, *resources: str, components: Sequence[str] = ()) -> Choice:
+def _profile(name: str, *resources: str, components: tuple[str, ...] = ()) -> Choice:
     return Choice(f'eq .Values.profile "{name}"', {"profile": name}, resources, components)
 
 
@@ -140,7 +140,7 @@ def write_chart(chart: HelmChart, out: Path, version: str, *, image: str = "") -
 
 def templates_of(chart: HelmChart) -> dict[str, str]:
     """Returns the templates of a chart, by file name."""
-    forms: dict[ObjectKey, list[tuple[dict[str, Any], list[str]]]] = defaultdict(list)
+    forms: dict[ObjectKey, list[tuple[Mapping[str, Any], list[str]]]] = defaultdict(list)
     for choice in chart.choices:
         for key, obj in kustomized(choice.resources, choice.components).items():
             for same, conditions in forms[key]:

@@ -2,7 +2,8 @@
 
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from os.path import relpath
 from pathlib import Path
 from typing import Any, Final
@@ -40,8 +41,9 @@ def read_objects(text: str) -> dict[ObjectKey, dict[str, Any]]:
     return found
 
 
-def kustomized(resources: Sequence[str], components: Sequence[str] = ()) -> Mapping[ObjectKey, dict[str, Any]]:
-    """Renders folders of manifests/ together, with components.
+@cache
+def kustomized(resources: tuple[str, ...], components: tuple[str, ...] = ()) -> Mapping[ObjectKey, Mapping[str, Any]]:
+    """Renders folders of manifests/ together, with components; once for each combination.
 
     Args:
         resources: folders.

@@ -6,6 +6,7 @@ The SDK is a library in Go. It is loaded by the first test, because threads of G
 
 import importlib
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,15 @@ HOMES = {"tarsy": "tarsy-system", "tarsy-library": "tarsy-library"}
 PLAIN: dict[str, dict[str, Any]] = {"tarsy": {"crds": {"keep": False}}, "tarsy-library": {}}
 """Values that add nothing to what kustomize builds."""
 
-Objects = Mapping[ObjectKey, dict[str, Any]]
+Objects = Mapping[ObjectKey, Mapping[str, Any]]
 Render = Callable[..., Objects]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kustomize() -> None:
+    """Skips the tests where nothing renders the manifests."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl renders the manifests")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +73,7 @@ def _image(objects: Objects, image: str) -> Objects:
     }
 
 
-def _deployment(objects: Objects, name: str) -> dict[str, Any]:
+def _deployment(objects: Objects, name: str) -> Mapping[str, Any]:
     (found,) = (obj for obj in objects.values() if obj["kind"] == "Deployment" and obj["metadata"]["name"] == name)
     return found
 

@@ -1,15 +1,12 @@
 """The shipped agents, chains and tools: valid, complete but for a model, and what the tools' account may read."""
 
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from hack.chart.rendering import kustomized
 from mcp.client import Client
 
 from tarsy.kubernetes_tools.cluster import ClusterReader
@@ -101,16 +98,11 @@ def test_agents_that_get_metrics_have_a_list_of_servers_to_add_to() -> None:
     assert all(obj["kind"] == "Agent" and obj["spec"]["mcpServers"] for obj in labelled)
 
 
-def test_the_component_gives_metrics_to_the_labelled_agents_and_to_no_other(tmp_path: Path) -> None:
+def test_the_component_gives_metrics_to_the_labelled_agents_and_to_no_other() -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl renders it")
-    folders = {
-        key: [os.path.relpath(MANIFESTS / name, tmp_path)]
-        for key, name in (("resources", "library"), ("components", "components/library-metrics"))
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"kind": "Kustomization", **folders}), encoding="utf-8")
-    done = subprocess.run(["kubectl", "kustomize", str(tmp_path)], check=True, capture_output=True, text=True)
-    agents = [obj for obj in yaml.safe_load_all(done.stdout) if obj["kind"] == "Agent"]
+    rendered = kustomized(("library",), ("components/library-metrics",))
+    agents = [obj for obj in rendered.values() if obj["kind"] == "Agent"]
     for agent in agents:
         servers = [one["name"] for one in agent["spec"].get("mcpServers", ())]
         assert ("prometheus" in servers) is (METRICS_LABEL in agent["metadata"]["labels"]), agent["metadata"]["name"]
