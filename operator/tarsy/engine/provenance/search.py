@@ -7,7 +7,7 @@ Destinations are looked for in trusted texts as whole words, and in untrusted on
 spelling makes an untrusted address look trusted or new.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,6 +114,11 @@ class OriginSearch:
         for one in self._sought.values():
             if _names(trusted, one):
                 one.add(origin, None)
+
+    def results(self, found: Iterable[ResultReadings]) -> None:
+        """Searches results of tools, one after the other."""
+        for readings in found:
+            self.result(readings)
 
     def result(self, readings: ResultReadings) -> None:
         """Searches the result of a tool.

@@ -5,7 +5,7 @@ before people are asked, and for calls that nobody is asked about. An attempt th
 record by then.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -61,8 +61,9 @@ async def check_origins(
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
     for origin, text in _prompt_texts(conversation, world):
         await off_loop(partial(search.told, origin, text), len(text))
-    async for result in all_results(conversation, world):
-        await off_loop(partial(search.result, world.readings.of(result)), len(result.text))
+    async for page in _result_pages(conversation, world):
+        readings = [world.readings.of(result) for result in page]
+        await off_loop(partial(search.results, readings), sum(len(result.text) for result in page))
     found = search.untrusted()
     refusal = None if found is None else Refusal(UNTRUSTED_DESTINATION, _sentence(name, found))
     return CheckedOrigins(shown_origins(search.origins()), refusal)
@@ -84,7 +85,8 @@ async def check_outflow(
         return None
     leaving = {name: value for name, value in _parsed(turn, toolbox).items() if name in outbound}
     search: OutflowSearch | None = None
-    async for result in all_results(conversation, world, sensitive=True):
+    results = (one async for page in _result_pages(conversation, world, sensitive=True) for one in page)
+    async for result in results:
         if search is None:
             known = [text for _, text in _prompt_texts(conversation, world)]
             size = len(turn.call.arguments) + sum(map(len, known))
@@ -100,21 +102,14 @@ async def check_outflow(
     return None
 
 
-async def all_results(
+async def _result_pages(
     conversation: Conversation, world: RunContext, *, sensitive: bool = False
-) -> AsyncIterator[ToldResult]:
-    """Yields all results that the model of an agent may know of: its own, and those of the stages before.
-
-    Args:
-        conversation: of the agent.
-        world: the run's ports.
-        sensitive: only those whose text must not leave.
-    """
+) -> AsyncIterator[Sequence[ToldResult]]:
+    """Yields all results that the model of an agent may know of, by pages: its own, and those of the stages before."""
     after = None
     while True:
         page = await world.recorder.told_results(conversation.execution, after, sensitive=sensitive)
-        for result in page:
-            yield result
+        yield page
         if len(page) < RESULTS_A_PAGE:
             return
         after = page[-1].id
