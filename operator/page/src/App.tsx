@@ -1,26 +1,15 @@
 /** Signs in, draws the frame of the web UI, and selects the view. */
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { get, onSignedOut, Refused, signInByCode, signOut } from "./api/client";
 import { openLive } from "./api/live";
 import type { Namespaces, Session } from "./api/types";
 import { applyTheme, isDark, savedTheme } from "./logic/theme";
 import type { Route } from "./logic/route";
 import { go, useRoute, useStanding, WorldContext, type World } from "./parts/context";
-import { Empty, Problem } from "./parts/parts";
-import { InvestigationPage } from "./views/Investigation";
-import { List } from "./views/List";
+import { Problem } from "./parts/parts";
 import { SignIn } from "./views/SignIn";
-import { ACTIONS, EMPTY, OPTIONS, PROBLEMS, VIEWS } from "./words";
-
-const TracePage = lazy(() => import("./views/Trace"));
-const ApprovalPage = lazy(() => import("./views/Approval"));
-const Approvals = lazy(() => import("./views/Approvals"));
-const Submit = lazy(() => import("./views/Submit"));
-const ComparePage = lazy(() => import("./views/Compare"));
-const SuitePage = lazy(() => import("./views/Suite"));
-const Suites = lazy(() => import("./views/Suites"));
-const System = lazy(() => import("./views/System"));
-const UsagePage = lazy(() => import("./views/Usage"));
+import { drawn, entryOf, NAVIGATION } from "./views/table";
+import { ACTIONS, OPTIONS, PROBLEMS } from "./words";
 
 const NAMESPACE = "tarsy-namespace";
 
@@ -131,14 +120,9 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           <span className="mark" aria-hidden="true">T</span> TARSy
         </a>
         <nav aria-label="Views">
-          <NavLink to="#/investigations" on={route.view === "list" || route.view === "investigation" || route.view === "trace" || route.view === "compare"}>
-            {VIEWS.investigations}
-          </NavLink>
-          <NavLink to="#/approvals" on={route.view === "approvals" || route.view === "approval"}>{VIEWS.approvals}</NavLink>
-          <NavLink to="#/submit" on={route.view === "submit"}>{ACTIONS.submit}</NavLink>
-          <NavLink to="#/suites" on={route.view === "suites" || route.view === "suite"}>{VIEWS.suites}</NavLink>
-          <NavLink to="#/system" on={route.view === "system"}>{VIEWS.system}</NavLink>
-          <NavLink to="#/usage" on={route.view === "usage"}>{VIEWS.usage}</NavLink>
+          {NAVIGATION.map(({ entry, link, words }) => (
+            <a key={entry} href={link} aria-current={entry === entryOf(route) ? "page" : undefined}>{words}</a>
+          ))}
         </nav>
         <div className="top-side">
           {standing === "lost" && <span className="lost" role="status">{PROBLEMS.connectionLost}</span>}
@@ -162,55 +146,9 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
       </header>
       <main id="main" tabIndex={-1}>
         <Suspense fallback={<div className="view" aria-busy="true" />}>
-          <View route={route} />
+          {drawn(route)}
         </Suspense>
       </main>
     </WorldContext>
   );
-}
-
-function NavLink({ to, on, children }: { to: string; on: boolean; children: string }) {
-  return (
-    <a href={to} aria-current={on ? "page" : undefined}>
-      {children}
-    </a>
-  );
-}
-
-function View({ route }: { route: Route }) {
-  switch (route.view) {
-    case "list":
-      return <List query={route.query} />;
-    case "investigation":
-      return (
-        <InvestigationPage
-          key={`${route.namespace}/${route.name}`}
-          namespace={route.namespace}
-          name={route.name}
-          event={route.event}
-        />
-      );
-    case "trace":
-      return <TracePage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} call={route.call} />;
-    case "compare":
-      return <ComparePage namespace={route.namespace} first={route.first} second={route.second} />;
-    case "suites":
-      return <Suites />;
-    case "suite":
-      return <SuitePage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} run={route.run} kase={route.kase} />;
-    case "approvals":
-      return <Approvals />;
-    case "approval":
-      return <ApprovalPage key={`${route.namespace}/${route.name}`} namespace={route.namespace} name={route.name} />;
-    case "submit":
-      return <Submit />;
-    case "system":
-      return <System />;
-    case "usage":
-      return <UsagePage by={route.by} days={route.days} />;
-    case "sign-in":
-      return <Empty>{EMPTY.signedIn} <a href="#/investigations">{ACTIONS.showInvestigations}</a></Empty>;
-    case "nowhere":
-      return <Empty>{EMPTY.noView} <a href="#/investigations">{ACTIONS.showInvestigations}</a></Empty>;
-  }
 }

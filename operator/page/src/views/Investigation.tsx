@@ -5,18 +5,15 @@ import type { Investigation, UnstartedItem } from "../api/types";
 import { author, between, moment } from "../logic/format";
 import { investigationAsMarkdown } from "../logic/markdown";
 import { investigationLink, traceLink } from "../logic/route";
-import { eventOfCall, eventOfTool, isFinished } from "../logic/timeline";
-import { ChangesStrip } from "../parts/ChangesStrip";
+import { eventOfTool, isFinished } from "../logic/timeline";
 import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
-import { FindingCard } from "../parts/FindingCard";
-import { Markdown } from "../parts/Markdown";
 import { ReplayActions } from "../parts/ReplayActions";
-import { Badge, Copy, Empty, Figures, Problem, READ_ONLY, Section } from "../parts/parts";
+import { Badge, Copy, Empty, Problem, READ_ONLY } from "../parts/parts";
 import { RequestTold } from "../parts/Unstarted";
 import { useChanges } from "./changes";
-import { Chat } from "./Chat";
 import { useFollowing } from "./following";
+import { Panels, type RunShown } from "./panels";
 import { TimelineList } from "./TimelineList";
 import { ACTIONS, EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
 
@@ -64,11 +61,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const finding = run?.finding ?? null;
   const summary = run?.executiveSummary ?? item.executiveSummary;
   const failure = run?.failure ?? item.failure;
-  const showCall = (id: string | null, name: string) => {
-    const ev = (id ? eventOfCall(timeline, id) : undefined) ?? eventOfTool(timeline, name);
-    return ev ? () => show(ev.id) : null;
-  };
   const show = (id: string) => go(investigationLink(namespace, name, id));
+  const shown: RunShown = { item, timeline, state: state ?? item.state, finished, finding, summary, failure, changes, show };
   const uncalled = item.conditions.find((one) => one.type === "EvidenceDegraded" && one.reason === "NoToolCalled");
   return (
     <div className={finished ? "view wide" : "view wide running"}>
@@ -104,43 +98,13 @@ export function InvestigationPage({ namespace, name, event }: Props) {
       {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
       <div className="columns">
         <div className="side">
-          {failure && <Problem error={new Error(failure.message)} title={`${failure.reason}:`} />}
-          {finding && (
-            <FindingCard
-              finding={finding}
-              onCitation={(call) => {
-                const ev = eventOfCall(timeline, call);
-                if (ev) show(ev.id);
-                else go(traceLink(namespace, name, call));
-              }}
-            />
-          )}
-          {summary && (
-            <Section title={SECTIONS.executiveSummary}>
-              <Markdown text={summary} />
-            </Section>
-          )}
-          {item.executiveSummaryError && <div className="problem soft">No executive summary: {item.executiveSummaryError}</div>}
-          {finished && state !== "cancelled" && <Chat namespace={namespace} name={name} timeline={timeline} />}
+          <Panels place="answer" run={shown} />
           <div className="later">
-            <Section title={SECTIONS.usage}>
-              <Figures spent={item.spent} calls={item.modelCalls} tools={item.toolCalls} />
-            </Section>
-            <Section title={SECTIONS.alert}>
-              <pre className="alert-text" tabIndex={0}>{item.alert}</pre>
-              {item.runbook && (
-                <details>
-                  <summary>{SECTIONS.runbook}</summary>
-                  <Markdown text={item.runbook} />
-                </details>
-              )}
-            </Section>
+            <Panels place="context" run={shown} />
           </div>
         </div>
         <section className="main" aria-label={SECTIONS.timeline}>
-          {changes && (
-            <ChangesStrip changes={changes} onChanges={showCall(changes.changesCall, "tarsy.changes")} onSignals={showCall(changes.triageCall, "tarsy.triage")} />
-          )}
+          <Panels place="story" run={shown} />
           {timeline.order.length === 0 ? (
             <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
           ) : (
