@@ -134,7 +134,7 @@ CHANGE_TYPE = Label(
 )
 WATCH_STATE = Label("state", ("Watching", "Forbidden", "NotServed", "Unavailable"))
 CONFIGURATION = Label(
-    "kind", ("Agent", "AlertRoute", "Chain", "EvalSuite", "InvestigationDefaults", "LLMProvider", "MCPServer")
+    "kind", ("Agent", "AlertRoute", "Chain", "EvalSuite", "InvestigationDefaults", "LLMProvider", "MCPServer", "Skill")
 )
 EVAL_OUTCOME = Label("outcome", ("Passed", "Failed", "Inconclusive"))
 EVAL_VERDICT = Label("verdict", ("Passed", "Regressed", "Insufficient", "Cancelled"))

@@ -158,7 +158,7 @@ def test_a_role_says_nothing_twice(role: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=named)
 def test_configuration_is_written_by_authors_only(role: dict[str, Any]) -> None:
-    configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers"}
+    configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers", "skills"}
     writes = {"create", "update", "patch", "delete"}
     found = [rule for rule in role["rules"] if configuration & set(rule["resources"]) and writes & set(rule["verbs"])]
     one_field = ("tarsy-promoter", "tarsy-tool-acceptor", "tarsy-operator-acceptances")  # what policies limit
