@@ -8,7 +8,8 @@ PYTEST := $(BIN)/python -m pytest $(PLUGINS)
 # Tests start the product dozens of times: that is to read bytecode, not to compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 # A file stays in one worker (tests/workers.py), the longest come first (tests/conftest.py).
-IN_PARALLEL := --workers
+# Tests of servers wait much: two workers of low priority run others meanwhile.
+IN_PARALLEL := --beside 2 --workers
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'

@@ -7,6 +7,10 @@ number, and a worker reports a test once, not six times: with fifteen thousand t
 A worker runs the tests of a file on one API, or those of folders that share a server, and asks for others before the
 last of them, because fixtures end when pytest knows the test that follows. If a worker dies, the test that it ran has
 failed, and a new worker takes over its other tests.
+
+Tests of servers spend much of their time waiting: with three workers, a quarter of two cores had nothing to do.
+`--beside M` adds workers of low priority, which take tests from the other end of the list, where those without servers
+are: they use what the others leave.
 """
 
 import contextlib
@@ -42,20 +46,24 @@ MACHINES = ("tests/e2e/", "tests/chaos/")
 """Folders whose tests share a machine; so few of them are quick that they stay together too."""
 END_SECONDS = 60.0
 """Time that a worker has to end its servers, before it is killed."""
+NICENESS = 5
+"""Priority of a worker beside the others: it gets a third of the time of one of them when both have something to do."""
 _OPTION = "--workers"
+_BESIDE = "--beside"
 _FORK = get_context("fork")
 
 
 def add_option(parser: pytest.Parser) -> None:
-    """Adds the option that names the number of workers."""
+    """Adds the options that name the numbers of workers."""
     parser.addoption(_OPTION, type=int, default=0, help="Run the tests in this number of processes; 0: in this one.")
+    parser.addoption(_BESIDE, type=int, default=0, help="Add so many processes for the time that the others wait.")
 
 
 def configure(config: pytest.Config) -> None:
     """Registers the distribution where workers are asked for."""
     if (number := config.getoption(_OPTION)) > 0:
         shared = (*SHARED, MACHINES) if config.getoption("quick", False) else SHARED
-        config.pluginmanager.register(Distribution(number, shared))
+        config.pluginmanager.register(Distribution(number, config.getoption(_BESIDE), shared))
 
 
 def groups(tests: Iterable[str], shared: Sequence[tuple[str, ...]] = SHARED) -> list[list[int]]:
@@ -107,6 +115,8 @@ class Worker:
     process: ForkProcess
     connection: Connection
     progress: Progress
+    beside: bool
+    """Whether it runs in the time that the others wait."""
     given: list[int] = field(default_factory=list)
     """The tests that it was given, in order."""
 
@@ -114,14 +124,16 @@ class Worker:
 class Distribution:
     """Distributes the tests to workers, and hears of them."""
 
-    def __init__(self, number: int, shared: Sequence[tuple[str, ...]]) -> None:
+    def __init__(self, number: int, beside: int, shared: Sequence[tuple[str, ...]]) -> None:
         """Forks nobody yet.
 
         Args:
             number: of workers.
+            beside: number of workers for the time that the others wait.
             shared: folders whose tests stay together.
         """
         self._number = number
+        self._beside = beside
         self._shared = shared
         self._groups: deque[list[int]] = deque()
         self._workers: dict[Connection, Worker] = {}
@@ -136,8 +148,8 @@ class Distribution:
         _temporary_files(session.config)
         self._groups.extend(groups((item.nodeid for item in session.items), self._shared))
         try:
-            for number in range(min(self._number, len(self._groups))):
-                self._fork(session, number)
+            for number in range(min(self._number + self._beside, len(self._groups))):
+                self._fork(session, number, beside=number >= self._number)
             while self._workers:
                 for connection in wait(list(self._workers)):
                     self._hear(session, self._workers[connection])  # type: ignore[index]
@@ -148,14 +160,21 @@ class Distribution:
             session.config.hook.pytest_runtest_logfinish(nodeid=last.nodeid, location=last.location)
         return True
 
-    def _fork(self, session: pytest.Session, number: int) -> None:
+    def _fork(self, session: pytest.Session, number: int, *, beside: bool) -> None:
         ours, theirs = _FORK.Pipe()
         progress = Progress()
         not_theirs = [ours, *self._workers]
-        process = _FORK.Process(target=_work, args=(session, theirs, not_theirs, progress, number))
+        niceness = NICENESS if beside else 0
+        process = _FORK.Process(target=_work, args=(session, theirs, not_theirs, progress, number, niceness))
         process.start()
         theirs.close()
-        self._workers[ours] = Worker(number, process, ours, progress)
+        self._workers[ours] = Worker(number, process, ours, progress, beside)
+
+    def _next(self, worker: Worker) -> list[int]:
+        """Takes a group of tests off the list; none are left: none."""
+        if not self._groups:
+            return []
+        return self._groups.pop() if worker.beside else self._groups.popleft()
 
     def _hear(self, session: pytest.Session, worker: Worker) -> None:
         hook = session.config.hook
@@ -166,7 +185,7 @@ class Distribution:
             return
         match message:
             case "needs":
-                tests = self._groups.popleft() if self._groups else []
+                tests = self._next(worker)
                 worker.given += tests
                 worker.connection.send(tests)
             case "report":
@@ -189,9 +208,9 @@ class Distribution:
         died = f"worker {worker.number} died {when} this test, with exit status {worker.process.exitcode}"
         _log(session, pytest.TestReport(item.nodeid, item.location, {}, "failed", died, "???"))  # type: ignore[arg-type]
         if others := worker.given[begun:]:
-            self._groups.appendleft(others)
+            self._groups.append(others) if worker.beside else self._groups.appendleft(others)
         if self._groups:
-            self._fork(session, worker.number)
+            self._fork(session, worker.number, beside=worker.beside)
 
     def _forget(self, worker: Worker) -> None:
         del self._workers[worker.connection]
@@ -220,7 +239,12 @@ def _log(session: pytest.Session, report: pytest.TestReport) -> None:
 
 
 def _work(
-    session: pytest.Session, connection: Connection, not_ours: Sequence[Connection], progress: Progress, number: int
+    session: pytest.Session,
+    connection: Connection,
+    not_ours: Sequence[Connection],
+    progress: Progress,
+    number: int,
+    niceness: int,
 ) -> None:
     """Runs tests until there are none.
 
@@ -230,7 +254,9 @@ def _work(
         not_ours: connections of the parent.
         progress: is told of each test.
         number: of this worker.
+        niceness: how far it steps back behind others that want the processor.
     """
+    os.nice(niceness)
     for other in not_ours:
         other.close()
     config = session.config

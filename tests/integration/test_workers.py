@@ -73,6 +73,15 @@ DEATHS = """
             os._exit(7)
 """
 
+FROM_BOTH_ENDS = """
+    import os
+    import pathlib
+
+    def test_it():
+        with open("the last runs", {mode!r}):
+            pathlib.Path("ran-{name}").write_text(f"{{os.getpid()}} {{os.nice(0)}}")
+"""
+
 UNTIL_INTERRUPTED = """
     import pathlib
     import time
@@ -115,6 +124,23 @@ def test_the_test_of_a_dead_worker_fails_and_its_other_tests_run(checkout: pytes
     result = checkout.runpytest_subprocess("--workers", "2", "-p", "no:randomly")
     result.assert_outcomes(passed=10, failed=2)
     result.stdout.fnmatch_lines(["*worker * died in this test, with exit status 7*"])
+
+
+def test_a_worker_beside_the_others_takes_the_last_tests_and_leaves_them_the_processor(
+    checkout: pytest.Pytester,
+) -> None:
+    os.mkfifo(checkout.path / "the last runs")  # who opens it to read waits for one who opens it to write
+    checkout.makepyfile(
+        **{
+            "tests/unit/test_1": FROM_BOTH_ENDS.format(name="first", mode="r"),
+            "tests/unit/test_2": FROM_BOTH_ENDS.format(name="last", mode="w"),
+        }
+    )
+    result = checkout.runpytest_subprocess("--workers", "1", "--beside", "1", "-p", "no:randomly")
+    result.assert_outcomes(passed=2)
+    first, last = ((checkout.path / f"ran-{name}").read_text().split() for name in ("first", "last"))
+    assert first[0] != last[0]
+    assert int(last[1]) > int(first[1])
 
 
 def test_a_run_stops_at_the_number_of_failures_that_is_asked_for(checkout: pytest.Pytester) -> None:
