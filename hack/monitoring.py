@@ -100,6 +100,11 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "Times of schedules",
+                "short",
+                ((grown("tarsy_schedule_firings_total", "result"), "{{result}}"),),
+            ),
+            Panel(
                 "Evaluations",
                 "short",
                 (

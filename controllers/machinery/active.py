@@ -47,7 +47,7 @@ from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers, default_masker
-from tarsy.observe.metric_table import ACTIVE, OBJECTS
+from tarsy.observe.metric_table import ACTIVE, OBJECTS, SCHEDULE_TIMES
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.v1alpha1 import EvalRun, EvalSuite
 from tarsy.runbook.fetch import Fetcher
@@ -178,6 +178,7 @@ class ActiveController:
             checks=checks or ReadinessChecks(),
             served=served,
             at_rest=at_rest,
+            note_firing=lambda result: metrics.add(SCHEDULE_TIMES, result=result.value),
         )
         listed = partial(learn, client, self._cache, settings.namespaces, seen=self._informer.seen)
         rest = Rest(self._cache, store.reads, at_rest, self._queue.next_when_idle)

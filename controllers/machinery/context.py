@@ -16,6 +16,7 @@ from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.readiness.serving import ServedCalls
 from tarsy.controllers.runs.inputs import KeptText, no_text
 from tarsy.controllers.runs.runbooks import Runbooks
+from tarsy.controllers.schedules.times import FiringResult
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
@@ -154,6 +155,9 @@ class ReconcileContext:
 
     noted_tools: dict[str, str] = field(default_factory=dict)
     """Hash of the tool list whose definitions this process has stored, by uid of the MCPServer."""
+
+    note_firing: Callable[[FiringResult], None] = lambda _: None
+    """Counts what became of a time of an AlertSchedule."""
 
     acting: set[str] = field(default_factory=set)
     """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""

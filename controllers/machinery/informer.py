@@ -23,19 +23,20 @@ from typing import Any, TypeVar
 
 from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
 from tarsy.controllers.machinery.queue import KeyedQueue
+from tarsy.controllers.schedules.times import SCHEDULE_NAME
 from tarsy.plan.readiness import JUDGED_BY_OTHERS
 from tarsy.resources.meta import AnyResource, Resource, condition
 from tarsy.resources.v1alpha1 import (
     KINDS,
     Agent,
     Alert,
+    AlertSchedule,
     ChatMessage,
     EvalRun,
     EvalSuite,
     Investigation,
     LLMProvider,
     MCPServer,
-    Skill,
 )
 from tarsy.resources.v1alpha1.common import ConditionType
 
@@ -50,7 +51,6 @@ _RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
     Agent.KIND: (ConditionType.READY,),
     LLMProvider.KIND: (ConditionType.READY, ConditionType.SERVING),
     MCPServer.KIND: (ConditionType.READY, ConditionType.AVAILABLE, ConditionType.VERIFIED),
-    Skill.KIND: (ConditionType.READY,),
     EvalSuite.KIND: (ConditionType.READY,),
     EvalRun.KIND: (ConditionType.ACCEPTED, ConditionType.COMPLETE, ConditionType.PASSED),
 }
@@ -116,6 +116,7 @@ class Informer:
         if key.kind == Alert.KIND:
             self._note_follower(key, raw)
             self._wake_followers(key)
+            self._wake_schedule(key, raw)
         if key.kind == Investigation.KIND:
             self._wake_alert(key, raw)
             self._wake_questions(key)
@@ -240,6 +241,14 @@ class Informer:
         reference, status = (raw.get("spec") or {}).get("suiteRef") or {}, raw.get("status")
         if reference.get("name") and isinstance(status, Mapping) and status.get("finishedAt"):
             self._queue.add(Key(EvalSuite.KIND, run.namespace, reference["name"]))
+
+    def _wake_schedule(self, alert: Key, raw: Mapping[str, Any]) -> None:
+        """Queues the AlertSchedule of an Alert that has ended."""
+        name = (raw["metadata"].get("annotations") or {}).get(SCHEDULE_NAME)
+        if name and self._cache.finished(alert) is not None:
+            schedule = Key(AlertSchedule.KIND, alert.namespace, name)
+            if self._cache.version(schedule) is not None:
+                self._queue.add(schedule)
 
     def _waiting_in(self, namespace: str, kind: type[_R]) -> Iterator[tuple[Key, _R]]:
         """Lists the objects of a kind in a namespace that wait; one that the watch will report as finished does not."""

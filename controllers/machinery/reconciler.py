@@ -9,13 +9,13 @@ from uuid import UUID
 from tarsy.controllers import (
     alert,
     alert_route,
+    alert_schedule,
     chat_message,
     configuration,
     eval_run,
     eval_suite,
     investigation,
     mcp_server,
-    skill,
     tool_approval,
 )
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
@@ -26,13 +26,13 @@ from tarsy.controllers.runs.rest import Rest
 from tarsy.resources.v1alpha1 import (
     Alert,
     AlertRoute,
+    AlertSchedule,
     Chain,
     ChatMessage,
     EvalRun,
     EvalSuite,
     Investigation,
     MCPServer,
-    Skill,
     ToolApproval,
 )
 
@@ -93,6 +93,8 @@ class Reconciler:
                 return await mcp_server.reconcile(obj, context)
             case AlertRoute() as obj if context.store.intake is not None:
                 return await alert_route.reconcile(obj, context.store.intake, context)
+            case AlertSchedule() as obj:
+                return await alert_schedule.reconcile(obj, context)
             case EvalSuite() as obj:
                 evals = context.store.evals
                 return None if evals is None else await eval_suite.reconcile(obj, evals, context)
@@ -102,7 +104,5 @@ class Reconciler:
             case ToolApproval() as obj:
                 approvals = context.store.approvals
                 return None if approvals is None else await tool_approval.reconcile(obj, approvals, context)
-            case Skill() as obj:
-                return await skill.reconcile(obj, context)
             case obj:
                 return await configuration.reconcile(obj, context)

@@ -134,10 +134,12 @@ CHANGE_TYPE = Label(
 )
 WATCH_STATE = Label("state", ("Watching", "Forbidden", "NotServed", "Unavailable"))
 CONFIGURATION = Label(
-    "kind", ("Agent", "AlertRoute", "Chain", "EvalSuite", "InvestigationDefaults", "LLMProvider", "MCPServer", "Skill")
+    "kind",
+    ("Agent", "AlertRoute", "AlertSchedule", "Chain", "EvalSuite", "InvestigationDefaults", "LLMProvider", "MCPServer"),
 )
 EVAL_OUTCOME = Label("outcome", ("Passed", "Failed", "Inconclusive"))
 EVAL_VERDICT = Label("verdict", ("Passed", "Regressed", "Insufficient", "Cancelled"))
+FIRING_RESULT = Label("result", ("created", "refused", "overlap", "missed"))
 CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
 
@@ -247,6 +249,8 @@ HISTORY_WATCHES = _asked(
 
 EVAL_SAMPLES = _counter("eval_samples", "Samples of EvalRuns that have ended.", EVAL_OUTCOME)
 EVAL_RUNS = _counter("eval_runs", "EvalRuns that have ended, by verdict.", EVAL_VERDICT)
+
+SCHEDULE_TIMES = _counter("schedule_firings", "Times of AlertSchedules, by what became of them.", FIRING_RESULT)
 
 RECORD_UP = Metric(
     "tarsy_record_up",

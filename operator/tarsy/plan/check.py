@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tarsy.plan import builtin
 from tarsy.plan.catalog import Catalog
+from tarsy.plan.cron_times import schedule_errors
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import ConfigMapKey, SecretKey, Strategy
@@ -19,6 +20,7 @@ from tarsy.plan.select import claimants
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.alert_route import AlertRoute
+from tarsy.resources.v1alpha1.alert_schedule import AlertSchedule
 from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import FallbackEntry, McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
@@ -147,6 +149,8 @@ def check_references(obj: AnyResource, catalog: Catalog) -> list[PlanError]:
             look.thinking_fits(obj)
         case MCPServer():
             _check_tools(obj, look)
+        case AlertSchedule():
+            return [error for error, _ in schedule_errors(obj)]
         case _:
             pass
     return list(look.errors)

@@ -39,11 +39,12 @@ def binding(role: str, who: str, namespace: str = SHOP) -> dict[str, Any]:
 
 
 def thing(kind: str, name: str, **spec: Any) -> dict[str, Any]:
-    """An object of one of the three kinds in the shop, that says no more than it must."""
+    """An object of one of these kinds in the shop, that says no more than it must."""
     least: dict[str, dict[str, Any]] = {
         "Alert": {"alertType": "PodCrash", "data": "it crashed"},
         "Investigation": {"alert": {"alertType": "PodCrash", "data": "it crashed"}},
         "ChatMessage": {"investigationRef": {"name": "crash"}, "question": "Why?"},
+        "AlertSchedule": {"schedule": "0 7 * * *", "template": {"alertType": "PodCrash", "data": "check it"}},
     }
     meta = {"name": name, "namespace": SHOP}
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": least[kind] | spec}
@@ -80,7 +81,7 @@ async def admin(server: LocalApi) -> AsyncIterator[KubeClient]:
             for obj in POLICIES:
                 await client.delete(obj["kind"], None, obj["metadata"]["name"])
         await until("no admission is in force", lambda: _admits(client, stamped=False))
-        for kind in ("Alert", "Investigation", "ChatMessage", "Chain", "MCPServer", "ToolApproval"):
+        for kind in ("Alert", "AlertSchedule", "Investigation", "ChatMessage", "Chain", "MCPServer", "ToolApproval"):
             for obj in await client.list(kind, SHOP):
                 await client.delete(kind, SHOP, obj["metadata"]["name"])
 

@@ -49,6 +49,14 @@ async def test_who_creates_is_stamped(webhook: Admission, as_user: As, kind: str
         assert (await alice.get(kind, SHOP, "crash"))["spec"]["author"] == made["spec"]["author"]
 
 
+async def test_the_author_of_a_schedule_is_who_creates_it(webhook: Admission, as_user: As) -> None:
+    async with as_user("alice", "authors") as alice:
+        made = await taken(lambda: alice.create(thing("AlertSchedule", "morning")))
+        assert made["spec"]["author"] == {"username": "alice", "groups": ["authors", SIGNED_IN]}
+        with pytest.raises(ApiError, match="bob is not the creating user alice"):
+            await alice.create(thing("AlertSchedule", "forged", author={"username": "bob"}))
+
+
 async def test_a_forged_author_is_refused_in_a_sentence_and_nothing_is_created(
     webhook: Admission, admin: KubeClient, as_user: As
 ) -> None:

@@ -10,6 +10,7 @@ from tarsy.resources.schema import Model, ValidationRule
 from tarsy.resources.v1alpha1 import InvestigationDefaults, MCPServer
 from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertSpec
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
+from tarsy.resources.v1alpha1.alert_schedule import AlertScheduleSpec, ScheduledAlert
 from tarsy.resources.v1alpha1.approval_settings import TargetDeclaration
 from tarsy.resources.v1alpha1.chain import Promotion, Stage
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
@@ -24,7 +25,6 @@ from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
 from tarsy.resources.v1alpha1.notify import NotifyTarget
-from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSpec
 from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
@@ -43,6 +43,7 @@ RECORD = {"digest": "0" * 64, "sizeBytes": 1}
 SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
 WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMapKeyRef"]}
 BASIC = {"username": "alertmanager", "passwordSecretRef": REF["configMapKeyRef"]}
+SCHEDULE: dict[str, Any] = {"schedule": "0 9 * * *", "template": {"alertType": "a", "data": "x"}}
 EVAL_RUN = {"suiteRef": {"name": "s"}, "candidate": {"chainRef": {"name": "c"}}, "desiredState": "Running"}
 EVAL_CASE = {"suiteUid": "u", "name": "c", "digest": "0" * 64}
 RUN_REF = {"name": "a", "uid": "1", "kind": "Investigation"}
@@ -58,13 +59,6 @@ TOOL_APPROVAL: dict[str, Any] = {
     "required": 1,
     "requesters": ["rita"],
 }
-SKILL = {"description": "Finds out why pods crash."}
-
-
-def _skill(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": SKILL | {"body": "x"}}
-
-
 AUTHORS = ({"username": "alice", "groups": ["a"]}, {"username": "alice", "groups": ["a", "b"]})
 
 
@@ -103,7 +97,7 @@ def changes(model: type[Model], base: dict[str, Any], values: dict[str, tuple[An
 CASES = [
     *(
         case
-        for model in (AlertContent, AlertSpec)
+        for model in (AlertContent, AlertSpec, ScheduledAlert)
         for case in (
             Case(model, "has(self.data) !=", {"alertType": "a", "data": "x"}, {"alertType": "a"}, id="neither"),
             Case(
@@ -236,6 +230,14 @@ CASES = [
         {"name": "a", "type": "Quote", "maxLength": 200},
         {"name": "a", "type": "Time", "maxLength": 20},
         id="length of a time",
+    ),
+    *changes(
+        AlertScheduleSpec,
+        SCHEDULE,
+        {
+            "template": (SCHEDULE["template"], {"alertType": "b", "data": "x"}),
+            "author": AUTHORS,
+        },
     ),
     *changes(
         EvalRunSpec,
@@ -614,23 +616,5 @@ CASES = [
         {"metadata": {"name": "default"}, "spec": {}},
         {"metadata": {"name": "defaults"}, "spec": {}},
         id="other name",
-    ),
-    Case(SkillSpec, "has(self.body) != has(", SKILL | {"body": "x"}, SKILL, id="no text"),
-    Case(SkillSpec, "has(self.body) != has(", SKILL | REF, SKILL | REF | {"body": "x"}, id="two texts"),
-    Case(
-        SkillSpec,
-        "size(bytes(self.body))",
-        SKILL | {"body": "é" * 32_768},
-        SKILL | {"body": "é" * 32_768 + "a"},
-        id="bytes, not characters",
-    ),
-    Case(SkillSpec, "self.body.matches(", SKILL | {"body": " x"}, SKILL | {"body": " \n"}, id="blank text"),
-    *(
-        Case(AppliesTo, "has(self.alertTypes)", {field: value}, {field: type(value)()}, id=field)
-        for field, value in (("alertTypes", ["a"]), ("namespaces", ["n"]), ("workloadLabels", {"app": "x"}))
-    ),
-    *(
-        Case(Skill, "self.metadata.name", _skill("pod-crashes"), _skill(bad), id=f"name {bad[:12]}")
-        for bad in ("a" * 65, "a--b", "a.b", "Pods"[1:] + ".")
     ),
 ]

@@ -48,12 +48,10 @@ from tarsy.plan.model._server import (
     UndoRule,
     WorkloadTransport,
 )
-from tarsy.plan.model._skill import AgentSkill, SkillPlan
 
 __all__ = [
     "AgentLimits",
     "AgentPlan",
-    "AgentSkill",
     "ApprovalPlan",
     "Backend",
     "CallLimits",
@@ -83,7 +81,6 @@ __all__ = [
     "ReplayPlan",
     "SecretKey",
     "ServerPlan",
-    "SkillPlan",
     "StagePlan",
     "StdioTransport",
     "Strategy",

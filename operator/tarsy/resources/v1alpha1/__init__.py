@@ -12,6 +12,7 @@ from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
 from tarsy.resources.v1alpha1.alert import Alert, AlertContent, AlertSpec, AlertStatus
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, AlertRouteSpec, AlertRouteStatus
+from tarsy.resources.v1alpha1.alert_schedule import AlertSchedule, AlertScheduleSpec, AlertScheduleStatus
 from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, ChainStatus, Stage, StageAgent, Synthesis
 from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, ChatMessageStatus
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
@@ -21,7 +22,6 @@ from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationS
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
-from tarsy.resources.v1alpha1.skill import Skill, SkillSpec, SkillStatus
 from tarsy.resources.v1alpha1.tool_approval import ToolApproval, ToolApprovalSpec, ToolApprovalStatus
 
 KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
@@ -40,7 +40,7 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             EvalSuite,
             EvalRun,
             ToolApproval,
-            Skill,
+            AlertSchedule,
         )
     }
 )
@@ -54,6 +54,9 @@ __all__ = [
     "AlertRoute",
     "AlertRouteSpec",
     "AlertRouteStatus",
+    "AlertSchedule",
+    "AlertScheduleSpec",
+    "AlertScheduleStatus",
     "AlertSpec",
     "AlertStatus",
     "Chain",
@@ -79,9 +82,6 @@ __all__ = [
     "LLMProviderSpec",
     "MCPServer",
     "MCPServerSpec",
-    "Skill",
-    "SkillSpec",
-    "SkillStatus",
     "Stage",
     "StageAgent",
     "Synthesis",

@@ -67,6 +67,7 @@ class ConditionType(StrEnum):
     DECIDED = "Decided"
     EXECUTED = "Executed"
     APPROVALS_ENFORCED = "ApprovalsEnforced"
+    FIRED = "Fired"
 
 
 class NameRef(Model):

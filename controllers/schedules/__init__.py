@@ -1,0 +1,1 @@
+"""Decides about the times of AlertSchedules, and creates their Alerts."""

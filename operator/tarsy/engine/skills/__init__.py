@@ -1,1 +1,0 @@
-"""Gives agents their skills: in the prompt, or loaded by a tool of the engine."""
