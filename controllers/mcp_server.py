@@ -37,7 +37,7 @@ from tarsy.mcp.health import Look
 from tarsy.mcp.tool_catalog import list_hash, nothing_offered
 from tarsy.plan.approval_expressions import expression_errors
 from tarsy.plan.errors import FieldPath, PlanError
-from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
+from tarsy.plan.model import ApprovalPlan, HttpTransport, ObjectRef, ServerPlan, WorkloadTransport
 from tarsy.plan.parts import server_plan
 from tarsy.plan.policy import ToolPolicy, names
 from tarsy.plan.readiness import readiness
@@ -220,7 +220,35 @@ def _gated_tools(server: MCPServer, plan: ServerPlan, health: Health | None) -> 
     if not which and plan.policy is not ToolPolicy.APPROVE:
         return ""
     shown = ", ".join(which[:20]) + (f" and {len(which) - 20} more" if len(which) > 20 else "")
-    return f"Each call of these tools needs approval: {shown or 'all that are not known to be read-only'}."
+    told = f"Each call of these tools needs approval: {shown or 'all that are not known to be read-only'}."
+    unknown = which if plan.approval is None else [one for one in which if plan.approval.target_rule(one) is None]
+    if which and not unknown:
+        return told
+    return f"{told} {_unknown_objects(plan.approval, unknown)}".strip()
+
+
+def _unknown_objects(approval: ApprovalPlan | None, tools: Sequence[str]) -> str:
+    """Reports what becomes of calls whose objects are not declared.
+
+    Args:
+        approval: what the server declares.
+        tools: of which it declares none; empty: they are not known yet.
+    """
+    if approval is None:
+        return (
+            "spec.approval is not set, so it is not known which objects they change: people decide without a preview, "
+            "and calls on objects that Argo CD, Flux or Helm manages are not refused. Declare them in "
+            "spec.approval.targets."
+        )
+    if not tools:
+        return ""
+    shown = ", ".join(tools[:20])
+    if approval.undetermined == "Refuse":
+        return f"Calls of {shown} are refused: spec.approval.targets does not declare the objects that they change."
+    return (
+        f"Of {shown} the objects are not declared in spec.approval.targets: people decide without a preview, and calls "
+        "on objects that Argo CD, Flux or Helm manages are not refused."
+    )
 
 
 _WITHHELD = "The definition could not be searched for secrets and is withheld."

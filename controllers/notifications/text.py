@@ -13,6 +13,8 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from tarsy.record.conditions import phase
+from tarsy.record.finding import Finding
+from tarsy.record.git_change import MAX_CHANGES
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.text import clean
 from tarsy.store.notices import NoticeOccasion
@@ -97,6 +99,7 @@ def webhook_body(
             "finishedAt": _time(record.finished_at),
             "summary": _cut(_words(record), TEXT_LIMIT),
             "confidence": finding.confidence.value if finding else None,
+            **({"changeInGit": _change_in_git(finding)} if finding and finding.changes_for_git else {}),
             "failure": {"reason": failure.reason, "message": _cut(failure.message, TEXT_LIMIT)} if failure else None,
             "usage": {
                 "modelCalls": record.model_calls,
@@ -135,6 +138,9 @@ def slack_message(
     ]
     if occasion == "ended" and _words(record).strip():
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(_words(record), TEXT_LIMIT)}})
+    if occasion == "ended" and finding is not None and finding.changes_for_git:
+        told = f"Change to make in Git: {', '.join(_change_in_git(finding))}"
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(told, TEXT_LIMIT)}})
     if occasion == "waits" and waits_for:
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(waits_for, TEXT_LIMIT)}})
     more = [f"`{mrkdwn(command(record, occasion), 500)}`"]
@@ -153,6 +159,11 @@ def _word(record: InvestigationRecord, occasion: NoticeOccasion) -> str:
             return "Waits for approval"
         case "ended":
             return phase(record)
+
+
+def _change_in_git(finding: Finding) -> list[str]:
+    """Names the objects that a person has to change in Git; the change itself is only for readers of the record."""
+    return list(dict.fromkeys(one.object for change in finding.changes_for_git for one in change.objects))[:MAX_CHANGES]
 
 
 def _words(record: InvestigationRecord) -> str:

@@ -11,7 +11,8 @@ from typing import Literal
 
 from tarsy.record.conditions import conditions as conditions_of
 from tarsy.record.conditions import phase
-from tarsy.record.finding import Confidence
+from tarsy.record.finding import Confidence, Finding
+from tarsy.record.git_change import MAX_CHANGES
 from tarsy.record.run import InvestigationRecord, StageKind, StageProgress, State
 from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
@@ -21,6 +22,7 @@ from tarsy.resources.v1alpha1.investigation import (
     MAX_STAGES,
     FindingSummary,
     LastError,
+    ManagedObjectSummary,
     ParkedSummary,
     RecordRef,
     ReplaySummary,
@@ -184,7 +186,15 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
         claims=len(finding.claims) or None,
         supported_claims=finding.supported_claims if finding.claims else None,
         integrity=finding.integrity.value if finding.integrity is not None else None,
+        change_in_git=_change_in_git(finding),
     )
+
+
+def _change_in_git(finding: Finding) -> tuple[ManagedObjectSummary, ...] | None:
+    """Names the objects without the change, which shows more of them than readers of the status may read."""
+    objects = dict.fromkeys(one for change in finding.changes_for_git for one in change.objects)
+    found = [ManagedObjectSummary(object=one.object, managed_by=one.managed_by) for one in objects]
+    return tuple(found[:MAX_CHANGES]) or None
 
 
 def _replay(record: InvestigationRecord) -> ReplaySummary | None:

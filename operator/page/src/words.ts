@@ -169,6 +169,7 @@ export const SECTIONS = {
   toolCalls: "Tool calls",
   replay: "Replay",
   change: "Change",
+  changeForGit: "Change to make in Git",
   undo: "Undo",
   reason: "Reason and evidence",
   unstarted: "Not started",

@@ -3,7 +3,7 @@ import { delayOf } from "../src/api/live";
 import type { Finding, Investigation, Item, Trace } from "../src/api/types";
 import { ago, cost, duration, pretty } from "../src/logic/format";
 import { merged } from "../src/logic/items";
-import { fenced, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
+import { fenced, findingAsMarkdown, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
 import { investigationLink, listLink, parse, traceLink } from "../src/logic/route";
 import { EMPTY } from "../src/logic/timeline";
 import { bars } from "../src/logic/waterfall";
@@ -89,7 +89,7 @@ describe("Markdown", () => {
 
   it("tells finding, alert and where each claim is from", () => {
     const finding = {
-      summary: "The key was renamed.", confidence: "High", structured: true, notes: [],
+      summary: "The key was renamed.", confidence: "High", structured: true, notes: [], changesForGit: [],
       claims: [{ text: "It was.", supported: false, ungrounded: [], contradicted: false, citations: [{ callId: "c", quote: "renamed", supported: false, reason: "no such call", interaction: null, stage: "look", agent: "first", tool: "logs", integrity: null, replaced: false }] }],
     } as Finding;
     const whole = { ...item("1"), alert: "pod crashes", runbook: null, stages: [], conditions: [], evidenceMissing: [] } as unknown as Investigation;
@@ -145,5 +145,20 @@ describe("coming again", () => {
   it("waits longer each time, and never for long", () => {
     expect([0, 1, 2, 20].map((attempt) => delayOf(attempt, () => 1))).toEqual([400, 800, 1600, 10_000]);
     expect(delayOf(3, () => 0)).toBe(1600);
+  });
+});
+
+describe("a finding with a change for Git", () => {
+  const change = { tool: "k8s.scale", objects: [{ object: "Deployment shop/checkout", managedBy: "Helm (release shop)" }], patch: "-  replicas: 1\n+  replicas: 3" };
+  const plain: Finding = { summary: "Too few.", confidence: "Low", structured: true, claims: [], notes: [], changesForGit: [] };
+
+  it("has it as a diff, with the object and what manages it", () => {
+    const text = findingAsMarkdown({ ...plain, changesForGit: [change] });
+    expect(text).toContain("**Change to make in Git**: Deployment shop/checkout is managed by Helm (release shop)");
+    expect(text).toContain("```diff\n-  replicas: 1\n+  replicas: 3\n```");
+  });
+
+  it("is as before without one", () => {
+    expect(findingAsMarkdown(plain)).toBe("**Finding** (Low): Too few.");
   });
 });

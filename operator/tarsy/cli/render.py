@@ -219,6 +219,20 @@ def finding_lines(finding: Finding) -> Iterator[RenderableType]:
             yield Hanging(text, 8)
     for note in finding.notes:
         yield Text(f"  {note}", style="yellow")
+    for change in finding.changes_for_git:
+        yield from change_for_git_lines(change.about, change.patch)
+
+
+def change_for_git_lines(about: str, patch: str) -> Iterator[RenderableType]:
+    """Renders a change that a person has to make in Git.
+
+    Args:
+        about: names the objects and what manages them; safe for a terminal, like the patch.
+        patch: the change.
+    """
+    yield Text(f"Change to make in Git: {about}", style="bold yellow")
+    for line in patch.splitlines():
+        yield Indented(Text(line), 4)
 
 
 def integrity_text(integrity: Integrity | None, *, replaced: bool) -> str:

@@ -15,13 +15,13 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
-from tarsy.cli.render import integrity_text, picture_lines, support_mark
+from tarsy.cli.render import change_for_git_lines, integrity_text, picture_lines, support_mark
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
 from tarsy.client.refusals import READ_TIMELINE, READ_TRACE
 from tarsy.http.models import View
-from tarsy.http.views.timeline import CitationView, FindingView, RunHead, TimelineView
+from tarsy.http.views.timeline import ChangeForGitView, CitationView, FindingView, RunHead, TimelineView
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
 from tarsy.record.integrity import Integrity
@@ -78,6 +78,7 @@ class Why(View):
     confidence: Confidence
     structured: bool
     notes: tuple[str, ...]
+    changes_for_git: tuple[ChangeForGitView, ...] = ()
     claims: tuple[Reason, ...]
     hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
 
@@ -128,6 +129,7 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
         confidence=finding.confidence,
         structured=finding.structured,
         notes=finding.notes,
+        changes_for_git=finding.changes_for_git,
         claims=tuple(
             Reason(
                 text=claim.text,
@@ -160,6 +162,9 @@ def render_finding(explain_run: Why) -> RenderableType:
             blocks.append(Indented(Text("it cites nothing", style="yellow"), 3))
         blocks += [Indented(_citation(grounds), 3) for grounds in claim.citations]
     blocks += [Text(plain(note), style="yellow") for note in explain_run.notes]
+    for change in explain_run.changes_for_git:
+        about = "; ".join(f"{plain(one.object)} is managed by {plain(one.managed_by)}" for one in change.objects)
+        blocks += [Text(), *change_for_git_lines(about, plain(change.patch))]
     if explain_run.hidden:
         blocks += [Text(), Text(explain_run.hidden, style="dim")]
     return Group(*blocks)

@@ -20,6 +20,7 @@ from tarsy.engine.stage import StageResult, StageRun, run_stage
 from tarsy.engine.task import Task
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.plan.model import AgentPlan, ChangesPlan, Plan, StagePlan
+from tarsy.record.git_change import distinct_changes
 from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
 from tarsy.record.provenance import Origin
@@ -39,13 +40,24 @@ class InvestigationRun:
 async def investigate(investigation: InvestigationRun, world: RunContext) -> RunOutcome:
     """Runs the plan to its end.
 
-    Returns the outcome; a failed stage is an outcome, not an exception.
+    Returns the outcome, with the changes that belong into Git in its finding; a failed stage is an outcome, not an
+    exception.
 
     Raises:
         LeaseLost: another attempt owns the run.
         StoreError (and others of the recorder): the record cannot be written.
         RunWaits: the run can go no further before something outside has happened.
     """
+    outcome = await _run_stages(investigation, world)
+    if outcome.finding is None or not _has_approvals(investigation.plan):
+        return outcome
+    changes = distinct_changes(await world.recorder.changes_for_git())
+    if not changes:
+        return outcome
+    return replace(outcome, finding=outcome.finding.model_copy(update={"changes_for_git": changes}))
+
+
+async def _run_stages(investigation: InvestigationRun, world: RunContext) -> RunOutcome:
     plan = investigation.plan
     history = await world.recorder.history()
     texts = [(Origin.ALERT, investigation.alert_data), (Origin.ALERT, investigation.runbook)]
@@ -177,6 +189,12 @@ def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext
     guard = LoopGuard(history.calls, seconds=plan.limits.repeat_seconds, clock=clock)
     waiting = replace(world.waiting, waited_seconds=history.waited_seconds)
     return replace(world, meter=meter, guard=guard, waiting=waiting)
+
+
+def _has_approvals(plan: Plan) -> bool:
+    """Whether a server of a plan declares what its calls change, so that one may have been refused for GitOps."""
+    agents = [agent for stage in plan.stages for agent in stage.agents]
+    return any(server.approval is not None for agent in agents for server in agent.servers)
 
 
 def _has_tools(plan: Plan) -> bool:

@@ -20,6 +20,7 @@ from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
 from tarsy.record.provenance import ToldResult
@@ -115,6 +116,10 @@ class Recorder(Protocol):
 
     async def is_confirmed(self) -> bool:
         """Whether a tool call of this run has a result of which the control plane wrote at least a part (class K)."""
+        ...
+
+    async def changes_for_git(self) -> Sequence[ChangeForGit]:
+        """Reads the changes of calls of this run that were refused because GitOps manages their objects, in order."""
         ...
 
     async def told_results(

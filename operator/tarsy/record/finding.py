@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.integrity import EvidenceMarks, Integrity
 
 SUMMARY_LIMIT = 1024
@@ -100,9 +101,11 @@ class Finding(BaseModel):
     `structured` is False when the model's text contained no finding in the requested format: then the summary is the
     beginning of the text and the confidence is Inconclusive. `no_tool_called` is True when agents of the run had tool
     servers and no agent called a tool. `notes` list the corrections of the model's finding, with reasons.
+    `changes_for_git` come from the record, not from the model: changes of calls that were refused because GitOps
+    manages the objects. A finding without any is stored without the field.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
     summary: str = Field(max_length=SUMMARY_LIMIT)
     confidence: Confidence = Confidence.INCONCLUSIVE
@@ -110,6 +113,9 @@ class Finding(BaseModel):
     structured: bool = True
     no_tool_called: bool = False
     notes: tuple[str, ...] = ()
+    changes_for_git: tuple[ChangeForGit, ...] = Field(
+        default=(), alias="changesForGit", exclude_if=lambda changes: not changes
+    )
 
     @property
     def integrity(self) -> Integrity | None:

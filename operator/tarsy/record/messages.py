@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.replay import ReplayedFrom
 
@@ -33,10 +34,14 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal to call a tool that its server offers: a CamelCase `reason`, and a sentence for the model."""
+    """Refusal to call a tool that its server offers: a CamelCase `reason`, and a sentence for the model.
+
+    `change` is what it would have changed, where that belongs into Git.
+    """
 
     reason: str
     sentence: str
+    change: ChangeForGit | None = None
 
 
 @dataclass(frozen=True, slots=True)

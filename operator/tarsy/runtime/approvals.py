@@ -19,6 +19,7 @@ from tarsy.engine.ports import DryRun
 from tarsy.plan.model import ApprovalPlan, Plan, ServerPlan
 from tarsy.record.approval import ApprovalState, GatedCall, plain_json
 from tarsy.record.approval_targets import changed_since, target_of
+from tarsy.record.git_change import ChangeForGit, ManagedObject
 from tarsy.record.ids import named_uuid
 from tarsy.record.messages import Access, Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits
@@ -206,13 +207,14 @@ def _why_not_asked(question: ApprovalQuestion, found: ExaminedCall, rules: Appro
         return _refusal(question, "ApprovalTargetUnknown", f"what it would change is not known: {found.unknown}")
     if not found.managed or rules.git_ops == "Warn":
         return None
-    named = "; ".join(f"{target.name} is managed by {target.managed_by}" for target in found.managed)
-    change = found.preview.get("diff") or question.arguments
+    managed = [ManagedObject(object=str(target.name), managed_by=target.managed_by) for target in found.managed]
+    patch = found.preview.get("diff") or question.arguments
+    change = ChangeForGit.limited(question.name, managed, patch)
     text = (
-        f"{question.name} was not called: {named}. A change would be reverted, so make it in the source. "
-        f"Put this change into the finding, as a remedy for Git:\n\n{change}"
+        f"{question.name} was not called: {change.about}. A change would be reverted, so make it in the source. "
+        f"The finding shows this change as a remedy for Git; say in your conclusion why it helps:\n\n{patch}"
     )
-    return Refusal("ApprovalGitOps", text)
+    return Refusal("ApprovalGitOps", text, change)
 
 
 def _servers(plan: Plan) -> Iterator[ServerPlan]:

@@ -6,6 +6,7 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.finding import Evidence, Finding
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import read_marks
@@ -59,6 +60,11 @@ def evidence(row: asyncpg.Record) -> Evidence:
         read_marks(row["integrity"]),
         made_up=row["rung"] == Rung.SIMULATED,
     )
+
+
+def changes_for_git(found: Iterable[asyncpg.Record]) -> list[ChangeForGit]:
+    """Converts the changes in the metadata of events."""
+    return [ChangeForGit.model_validate(row["change"]) for row in found]
 
 
 def told_result(row: asyncpg.Record) -> ToldResult:

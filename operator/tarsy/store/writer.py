@@ -20,6 +20,7 @@ import asyncpg
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
@@ -184,6 +185,11 @@ class RunWriter:
         (row,) = await self._fetch("is_confirmed", "read the classes of results", investigation=self._investigation)
         found: bool = row["confirmed"]
         return found
+
+    async def changes_for_git(self) -> Sequence[ChangeForGit]:
+        """Returns the changes of calls that were refused because GitOps manages their objects, in order."""
+        found = await self._fetch("changes_for_git", "read the changes for Git", investigation=self._investigation)
+        return rows.changes_for_git(found)
 
     async def told_results(
         self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False

@@ -29,7 +29,9 @@ async def asked(desk: Desk, **changed: Any) -> ApprovalRequest:
     """A run of rita's that asks for a call."""
     if not changed.get("configured"):
         await desk.configure()
-    server = await desk.put("MCPServer", "deploy", {"transport": {"type": "stdio", "stdio": {"command": "x"}}})
+    transport = {"type": "stdio", "stdio": {"command": "x"}}
+    accepts = {"approval": {"undetermined": "Ask"}} if changed.get("accepts_unknown", True) else {}
+    server = await desk.put("MCPServer", "deploy", {"transport": transport, **accepts})
     rule = {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "verbs": ["use"]}
     bound = rights.binding("user", desk.namespace, "Role", "user", rights.user("rita"))
     await rights.put_rights(desk.kube, [rights.role("user", desk.namespace, rule), bound])
@@ -300,24 +302,25 @@ async def test_a_pre_approval_counts_while_the_policy_holds_chains_and_its_autho
 
 @pytest.mark.newer_api
 @pytest.mark.parametrize(
-    ("author", "changed"),
+    ("author", "changed", "accepts_unknown"),
     [
-        ("rita", {}),
-        ("anna", {"when": "arguments.replicas < 3"}),
-        ("anna", {"until": "2026-01-01T00:00:00Z"}),
-        ("anna", {"until": "2126-01-01T00:00:00Z"}),
+        ("rita", {}, True),
+        ("anna", {"when": "arguments.replicas < 3"}, True),
+        ("anna", {"until": "2026-01-01T00:00:00Z"}, True),
+        ("anna", {"until": "2126-01-01T00:00:00Z"}, True),
+        ("anna", {}, False),
     ],
-    ids=["requester", "condition", "over", "too far ahead"],
+    ids=["requester", "condition", "over", "too far ahead", "objects not known"],
 )
 async def test_a_pre_approval_in_doubt_executes_nothing(
-    desk: Desk, no_policy_after: None, author: str, changed: dict[str, Any]
+    desk: Desk, no_policy_after: None, author: str, changed: dict[str, Any], accepts_unknown: bool
 ) -> None:
     async with desk.controller():
         await desk.configure()
         of = await pre_approved(desk, author, **changed)
         await approvers(desk)
         await policy(desk)
-        new = await asked(desk, chain=of, configured=True)
+        new = await asked(desk, chain=of, configured=True, accepts_unknown=accepts_unknown)
         name = (await shown(desk))["metadata"]["name"]
 
         async def doubted() -> bool:

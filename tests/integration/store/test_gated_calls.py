@@ -201,6 +201,11 @@ async def test_an_object_that_git_or_a_chart_manages_is_not_changed_and_the_mode
     assert "Deployment team-a/checkout is managed by Helm" in told and "+  replicas: 3" in told
     assert shop.sent == [] and await pool.fetchval("SELECT count(*) FROM tool_approval") == 0
     assert await pool.fetchval("SELECT refused FROM mcp_interaction WHERE tool = 'scale'") == "ApprovalGitOps"
+    outcome = (await shop.record(run)).outcome
+    assert outcome is not None and outcome.finding is not None
+    (change,) = outcome.finding.changes_for_git
+    assert change.about == "Deployment team-a/checkout is managed by Helm (label app.kubernetes.io/managed-by)"
+    assert "-  replicas: 1" in change.patch and "+  replicas: 3" in change.patch and "hunter22" not in change.patch
 
 
 async def test_with_warn_people_see_what_manages_the_object(pool: asyncpg.Pool) -> None:
@@ -232,7 +237,9 @@ async def test_a_call_with_unknown_objects_is_refused_or_asked_about_without_a_p
 
 async def test_a_server_that_declares_nothing_is_asked_about_without_a_preview(pool: asyncpg.Pool) -> None:
     _, asked = await _asked(Shop(pool), None)
-    assert asked["request"]["shown"]["preview"] == {"kind": "None"} and asked["required"] == 1
+    preview = asked["request"]["shown"]["preview"]
+    assert preview["kind"] == "None" and "not known whether Argo CD, Flux or Helm manages them" in preview["note"]
+    assert (asked["required"], asked["targets"]) == (1, [])
 
 
 async def test_an_object_that_does_not_exist_yet_has_no_undo(pool: asyncpg.Pool) -> None:

@@ -155,10 +155,39 @@ def test_a_condition_names_the_tools_of_which_each_call_needs_approval(spec: Any
     obj = server(**spec)
     first = judged(obj, found(obj, "look", "write"))
     gated = condition(first.conditions, "NeedsApproval")
-    assert (gated.message if gated else None) == told
+    assert (gated.message.split(" spec.approval")[0] if gated else None) == told
     assert judged(then(obj, first), found(obj, "look", "write")).conditions == first.conditions
     plain = then(server(), first)
     assert condition(judged(plain, found(plain, "look")).conditions, "NeedsApproval") is None
+
+
+SCALES = {"tools": ["write"], "manifestArgument": "resource"}
+
+
+@pytest.mark.parametrize(
+    ("approval", "told", "untold"),
+    [
+        (
+            None,
+            "people decide without a preview, and calls on objects that Argo CD, Flux or Helm manages are not",
+            "write are",
+        ),
+        ({"targets": [SCALES]}, "Each call of these tools needs approval: write.", "spec.approval"),
+        ({}, "Calls of write are refused: spec.approval.targets does not declare the objects", "without a preview"),
+        (
+            {"undetermined": "Ask"},
+            "Of write the objects are not declared in spec.approval.targets: people decide",
+            "refused: ",
+        ),
+    ],
+)
+def test_the_condition_says_where_the_objects_of_calls_are_not_known(approval: Any, told: str, untold: str) -> None:
+    spec: dict[str, Any] = {"toolPolicy": "Approve", "tools": {"readOnly": ["look"]}}
+    obj = server(**spec, **({} if approval is None else {"approval": approval}))
+    gated = condition(judged(obj, found(obj, "look", "write")).conditions, "NeedsApproval")
+    assert gated is not None and told in gated.message and untold not in gated.message
+    early = condition(judged(obj, None).conditions, "NeedsApproval")
+    assert early is not None and ("not known which objects" in early.message) == (approval is None)
 
 
 def test_a_server_that_offers_agents_nothing_says_what_to_set() -> None:

@@ -16,6 +16,7 @@ from tarsy.controllers.notifications.text import (
     webhook_body,
 )
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.git_change import ChangeForGit, ManagedObject
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.record.usage import Usage
 from unit.controllers.builders import record
@@ -87,6 +88,17 @@ def test_a_webhook_is_told_what_programs_need():
     assert len(data["summary"]) == 2900
     assert (data["usage"]["inputTokens"], data["usage"]["costUSD"]) == (1000, 0.5)
     assert data["command"].startswith("kubectl tarsy timeline ")
+
+
+def test_objects_to_change_in_git_are_named_without_the_change():
+    managed = [ManagedObject(object="Deployment shop/<b>", managed_by="Helm (release shop)")]
+    changes = (ChangeForGit.limited("k8s.scale", managed, "+ secret: 1"),) * 2
+    told = ended(final_analysis="a", finding=FINDING.model_copy(update={"changes_for_git": changes}))
+    assert json.loads(webhook_body(told, "ended", AT))["data"]["changeInGit"] == ["Deployment shop/<b>"]
+    message = slack_message(told, "ended")
+    shown = [block["text"]["text"] for block in message["blocks"] if block["type"] == "section"]
+    assert shown[-1] == "Change to make in Git: Deployment shop/&lt;b&gt;" and "secret" not in json.dumps(message)
+    assert "changeInGit" not in json.loads(webhook_body(ended(finding=FINDING), "ended", AT))["data"]
 
 
 def test_of_a_start_nothing_is_told_but_that():

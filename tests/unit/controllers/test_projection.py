@@ -9,6 +9,7 @@ import pytest
 
 from tarsy.controllers.runs.projection import news, project
 from tarsy.record.finding import Claim, Confidence, Finding
+from tarsy.record.git_change import ChangeForGit, ManagedObject
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.run import (
     DesiredState,
@@ -33,6 +34,19 @@ def test_severity_of_the_alert_is_shown_and_stays_when_the_alert_is_gone() -> No
     told = project(record(), investigation(), NOW, "Critical")
     assert told.severity == "Critical"
     assert project(record(State.COMPLETED), investigation(told.to_dict()), NOW).severity == "Critical"
+
+
+def test_the_status_names_objects_to_change_in_git_once_and_not_how():
+    objects = [ManagedObject(object=f"Deployment shop/{n}", managed_by="Helm (release shop)") for n in range(9)]
+    changes = tuple(ChangeForGit.limited("k8s.scale", objects, f"+ replicas: {n}") for n in range(2))
+    outcome = RunOutcome(State.COMPLETED, finding=Finding(summary="s", changes_for_git=changes))
+    found = project(record(State.COMPLETED, outcome=outcome), investigation(), NOW)
+    assert found.finding is not None and found.finding.change_in_git is not None
+    assert [one.object for one in found.finding.change_in_git] == [f"Deployment shop/{n}" for n in range(8)]
+    assert "replicas" not in found.model_dump_json()
+    none = RunOutcome(State.COMPLETED, finding=Finding(summary="s"))
+    without = project(record(State.COMPLETED, outcome=none), investigation(), NOW)
+    assert without.finding is not None and without.finding.change_in_git is None
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ class MemoryRecorder(_Recorder):
     stage_timeline = _mortal(_Recorder.stage_timeline)
     evidence = _mortal(_Recorder.evidence)
     is_confirmed = _mortal(_Recorder.is_confirmed)
+    changes_for_git = _mortal(_Recorder.changes_for_git)
     told_results = _mortal(_Recorder.told_results)
     history = _mortal(_Recorder.history)
     budget_exceeded = _mortal(_Recorder.budget_exceeded)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from tarsy.engine.ports import DryRun
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.messages import Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits
 from unit.engine.memory import Record
@@ -14,12 +15,16 @@ UNTIL = datetime(2200, 1, 1, tzinfo=UTC)
 
 @dataclass
 class ScriptedPeople:
-    """Implements `engine.ports.Approvals` on a record: nobody decides about a tool before `approve` or `reject`."""
+    """Implements `engine.ports.Approvals` on a record: nobody decides about a tool before `approve` or `reject`.
+
+    Calls of tools in `managed` are refused, because GitOps manages what they would change.
+    """
 
     record: Record
     until: datetime = UNTIL
     asked: list[ApprovalQuestion] = field(default_factory=list)
     withdrawn: dict[UUID, str] = field(default_factory=dict)
+    managed: dict[str, ChangeForGit] = field(default_factory=dict)
     _decided: dict[str, bool] = field(default_factory=dict)
     _given: set[UUID] = field(default_factory=set)
 
@@ -34,6 +39,8 @@ class ScriptedPeople:
     async def ask(self, question: ApprovalQuestion, dry_run: DryRun) -> ApprovalAnswer:
         """Returns what people decided about the tool."""
         self.asked.append(question)
+        if question.name in self.managed:
+            return Refusal("ApprovalGitOps", f"{question.name} was not called.", self.managed[question.name])
         match self._decided.get(question.name):
             case None:
                 return ApprovalWaits(self.until)

@@ -28,6 +28,7 @@ from integration.store.build import (
 from tarsy.engine.ports import Recorder
 from tarsy.record.boundaries import ModelCallStart, OfferedTools
 from tarsy.record.finding import Evidence
+from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit, ManagedObject
 from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.ids import call_ref, idempotency_key, stage_id, tool_call_id
 from tarsy.record.integrity import EvidenceMarks, Integrity
@@ -104,6 +105,7 @@ READS: dict[str, Step] = {
     "stage_timeline": lambda w, run: w.stage_timeline(stage(run).id),
     "history": lambda w, _: w.history(),
     "is_confirmed": lambda w, _: w.is_confirmed(),
+    "changes_for_git": lambda w, _: w.changes_for_git(),
     "told_results": lambda w, run: w.told_results(_of(run)),
     "evidence": lambda w, run: w.evidence([str(tool_call(_of(run)).id)]),
 }
@@ -443,6 +445,17 @@ class RecorderContract:
         evidence = await write.evidence(refs)
         assert [evidence[ref].marks for ref in refs] == [EvidenceMarks(), EvidenceMarks(Integrity.X), marks]
         assert await write.is_confirmed()
+
+    async def test_changes_of_refused_calls_are_read_in_the_order_of_their_events(self, subject: Subject) -> None:
+        agent, write = await asked(subject), subject.recorder
+        assert await write.changes_for_git() == []
+        managed = ManagedObject(object="Deployment shop/checkout", managed_by="Helm (release shop)")
+        changes = [ChangeForGit.limited("k8s.scale", [managed], f"+ replicas: {number}") for number in range(2)]
+        for index, change in enumerate(changes):
+            metadata = {CHANGE_FOR_GIT: change.model_dump(mode="json", by_alias=True)}
+            told = replace(event(subject.run, f"call-{index}"), type=EventType.LLM_TOOL_CALL, metadata=metadata)
+            await write.write_events([replace(told, execution=agent.id)])
+        assert await write.changes_for_git() == changes
 
     async def test_results_that_models_may_have_seen_are_read_a_page_at_a_time(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

@@ -1,5 +1,5 @@
 /** Computes what the web UI says of a call that waits for people, without drawing it. */
-import type { ApprovalItem, ApprovalView } from "../api/types";
+import type { ApprovalItem, ApprovalView, Finding } from "../api/types";
 import { duration } from "./format";
 
 export type Decision = "Approve" | "Reject";
@@ -57,4 +57,9 @@ function kindOf(line: string): DiffLine["kind"] {
 export function queued(items: readonly ApprovalItem[]): ApprovalItem[] {
   const place = (one: ApprovalItem) => `${waits(one) ? 0 : 1} ${new Date(one.expiresAt).toISOString()} ${one.namespace}/${one.name}`;
   return [...items].sort((a, b) => (place(a) < place(b) ? -1 : 1));
+}
+
+/** Names the objects of a change for Git and what manages them. */
+export function managers(change: NonNullable<Finding["changesForGit"]>[number]): string {
+  return change.objects.map((one) => `${one.object} is managed by ${one.managedBy}`).join("; ");
 }

@@ -1,6 +1,7 @@
 /** Converts an investigation to Markdown, for pasting into a ticket. */
 import type { Finding, Investigation } from "../api/types";
-import { CONFIDENCE, EVENTS, SUPPORT } from "../words";
+import { CONFIDENCE, EVENTS, SECTIONS, SUPPORT } from "../words";
+import { managers } from "./approval";
 import { cost, duration, phase, tokens, wordOf, words } from "./format";
 import { supportOf, writerOf } from "./support";
 import type { Ev, Timeline } from "./timeline";
@@ -27,6 +28,9 @@ export function findingAsMarkdown(finding: Finding): string {
       const where = [citation.stage, citation.agent, citation.tool].filter(Boolean).join("/") || citation.callId;
       lines.push(`  - ${where}: “${citation.quote}”${writerOf(citation) ? ` [${writerOf(citation)}]` : ""}${citation.reason ? ` (${citation.reason})` : ""}`);
     }
+  }
+  for (const change of finding.changesForGit ?? []) {
+    lines.push("", `**${SECTIONS.changeForGit}**: ${managers(change)}`, "", fenced(change.patch, "diff"));
   }
   return lines.join("\n");
 }

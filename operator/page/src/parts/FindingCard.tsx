@@ -1,8 +1,10 @@
 /** Shows the finding with its claims and citations; a citation links to the call that it quotes. */
 import type { Finding } from "../api/types";
+import { managers } from "../logic/approval";
 import { findingAsMarkdown } from "../logic/markdown";
 import { isGrounded, supportOf, writerOf } from "../logic/support";
 import { ACTIONS, CONFIDENCE, SECTIONS, SUPPORT } from "../words";
+import { DiffText } from "./DiffText";
 import { Copy, Section } from "./parts";
 
 export function FindingCard({ finding, onCitation }: { finding: Finding; onCitation: (call: string) => void }) {
@@ -50,6 +52,13 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
       </ul>
       {finding.notes.map((note) => (
         <p key={note} className="hint">{note}</p>
+      ))}
+      {finding.changesForGit?.map((change, place) => (
+        <div key={place}>
+          <h3>{SECTIONS.changeForGit}</h3>
+          <p>{managers(change)}</p>
+          <DiffText text={change.patch} label={SECTIONS.changeForGit} />
+        </div>
       ))}
     </Section>
   );

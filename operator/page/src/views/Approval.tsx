@@ -2,10 +2,11 @@
 import { useState, type FormEvent } from "react";
 import { post, Refused } from "../api/client";
 import type { ApprovalEvidence, ApprovalView } from "../api/types";
-import { diffLines, hindrance, nameToType, notEnforced, stateOfApproval, waits, type Decision } from "../logic/approval";
+import { hindrance, nameToType, notEnforced, stateOfApproval, waits, type Decision } from "../logic/approval";
 import { author, moment, pretty } from "../logic/format";
 import { originsOf } from "../logic/origins";
 import { approvalLink, investigationLink } from "../logic/route";
+import { DiffText } from "../parts/DiffText";
 import { useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { Empty, Field, Problem, ReadOnly, Section, Verdict } from "../parts/parts";
 import { ACTIONS, APPROVAL, EMPTY, INTEGRITY, SECTIONS, VIEWS } from "../words";
@@ -66,11 +67,7 @@ function Change({ view }: { view: ApprovalView }) {
   return (
     <Section title={SECTIONS.change}>
       {view.preview.diff ? (
-        <pre className="diff" tabIndex={0} aria-label={SECTIONS.change}>
-          {diffLines(view.preview.diff).map((line, place) => (
-            <span key={place} className={`d-${line.kind}`}>{line.text}{"\n"}</span>
-          ))}
-        </pre>
+        <DiffText text={view.preview.diff} label={SECTIONS.change} />
       ) : (
         <Empty>{EMPTY.noPreview}</Empty>
       )}

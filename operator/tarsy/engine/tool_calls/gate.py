@@ -26,6 +26,7 @@ from tarsy.engine.tool_calls.extraction import extracted_fields
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
 from tarsy.engine.tool_calls.origin_check import CheckedOrigins, check_origins, check_outflow
 from tarsy.engine.tool_calls.summarization import too_long
+from tarsy.record.git_change import CHANGE_FOR_GIT
 from tarsy.record.messages import Access, Refusal, ToolOutcome
 
 _RESULT = 3_000, 800
@@ -149,6 +150,8 @@ def refuse(refusal: Refusal, known: Mapping[str, Any] = MappingProxyType({})) ->
         known: other metadata of its event.
     """
     metadata = {"made": False, "refused": refusal.reason, **known}
+    if refusal.change is not None:
+        metadata[CHANGE_FOR_GIT] = refusal.change.model_dump(mode="json", by_alias=True)
     return ToolCallDecision(
         instead=ToolOutcome(refusal.sentence, is_error=True), refused=refusal.reason, metadata=metadata
     )

@@ -57,6 +57,21 @@ class ClaimView(View):
     citations: tuple[CitationView, ...]
 
 
+class ManagedObjectView(View):
+    """An object that is applied from Git or from a chart."""
+
+    object: str = Field(description="Kind, namespace and name.")
+    managed_by: str = Field(description="What applies it, with the mark that says so.")
+
+
+class ChangeForGitView(View):
+    """The change of a call that was refused because GitOps manages its objects, for a person to make in Git."""
+
+    tool: str
+    objects: tuple[ManagedObjectView, ...]
+    patch: str = Field(description="A diff, or the arguments of the call where there is none. Secrets are masked.")
+
+
 class FindingView(View):
     """The conclusion of an investigation."""
 
@@ -65,6 +80,11 @@ class FindingView(View):
     structured: bool = Field(description="False if the model did not return the finding in the requested format.")
     claims: tuple[ClaimView, ...]
     notes: tuple[str, ...] = Field(description="Changes to the output of the model, each with the reason.")
+    changes_for_git: tuple[ChangeForGitView, ...] = Field(
+        default=(),
+        description="Changes that were refused because GitOps manages the objects. They come from the record, not from "
+        "the model.",
+    )
 
     @classmethod
     def of(cls, finding: Finding | None) -> Self | None:
@@ -89,6 +109,9 @@ class FindingView(View):
             structured=finding.structured,
             claims=claims,
             notes=finding.notes,
+            changes_for_git=tuple(
+                ChangeForGitView.model_validate(change.model_dump(by_alias=True)) for change in finding.changes_for_git
+            ),
         )
 
 

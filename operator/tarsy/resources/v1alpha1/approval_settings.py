@@ -86,7 +86,7 @@ class ApprovalSettings(Model):
     git_ops: Literal["Refuse", "Warn"] | None = Field(
         default=None,
         description="What happens to a call on an object that Argo CD, Flux or Helm manages. Refuse: it is not called, "
-        "and the agent gets the change as text, to propose it in Git. Warn: people are told. Defaults to Refuse.",
+        "and the finding has the change as text, to be made in Git. Warn: people are told. Defaults to Refuse.",
     )
     dry_run: Annotated[tuple[DryRunDeclaration, ...], Field(max_length=32)] = Field(
         default=(), description="Tools with a dry run. Its result is the preview."

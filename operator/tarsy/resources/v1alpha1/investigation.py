@@ -207,6 +207,17 @@ class UsageSummary(Lenient):
     )
 
 
+class ManagedObjectSummary(Lenient):
+    """An object whose change was refused, because it is applied from Git or from a chart."""
+
+    object: Annotated[str, clipped(400), StringConstraints(max_length=400)] = Field(
+        default="", description="Kind, namespace and name."
+    )
+    managed_by: Annotated[str, clipped(400), StringConstraints(max_length=400)] = Field(
+        default="", description="What applies it, with the mark that says so."
+    )
+
+
 class FindingSummary(Lenient):
     """Summary of the finding."""
 
@@ -224,6 +235,12 @@ class FindingSummary(Lenient):
         default=None,
         description="Strongest class of the evidence. K: only the control plane writes it. A: workloads can write all "
         "of it. X: anybody outside of the cluster can.",
+    )
+    change_in_git: tuple[ManagedObjectSummary, ...] | None = Field(
+        default=None,
+        max_length=8,
+        description="Objects to change in Git: the run proposed a change of them, which was refused because it would "
+        "be reverted. The finding in the record has the change as text.",
     )
 
 

@@ -15,6 +15,13 @@ from tarsy.runtime.approving.preview import shown_answer, shown_objects
 from tarsy.runtime.approving.reading import TargetsUnread
 from tarsy.runtime.approving.undo import masked_image, undo_of
 
+OBJECTS_UNDECLARED = (
+    "The MCPServer does not declare the objects that this call changes (spec.approval), so there is no preview, a "
+    "change of them before the call is not noticed, and it is not known whether Argo CD, Flux or Helm manages them. If "
+    "one does, it may revert the change."
+)
+"""Note for people who decide about a call of a server that declares nothing."""
+
 ReadObjects = Callable[[str | None, Sequence[TargetName]], Awaitable[list[Mapping[str, Any] | None]]]
 """Reads objects as a ServiceAccount of the run's namespace; raises TargetsUnread."""
 
@@ -87,7 +94,7 @@ class CallExaminer:
         """
         rules = server.approval
         if rules is None:
-            return ExaminedCall(unknown="the MCPServer declares nothing of what its tools change (spec.approval)")
+            return ExaminedCall(preview={"kind": "None", "note": OBJECTS_UNDECLARED}, unknown=OBJECTS_UNDECLARED)
         declared: list[DeclaredTarget] = []
         states: tuple[TargetState, ...] = ()
         objects: list[Mapping[str, Any] | None] = []

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
+from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.ids import call_ref
-from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, Role
 from tarsy.record.provenance import ToldResult
 from tarsy.record.replay import ReplayedFrom
@@ -103,6 +104,20 @@ class Record:
     def texts(self, display_name: str) -> list[tuple[Role, str]]:
         """Role and text of each message of an agent."""
         return [(m.role, m.content) for m in self.execution(display_name).conversation]
+
+    def is_confirmed(self) -> bool:
+        """Whether a tool call has a result of which the control plane wrote at least a part."""
+        return any(
+            row.marks is not None and (row.marks.integrity is Integrity.K or bool(row.marks.control))
+            for row in self.tool_calls.values()
+            if row.state is InteractionState.COMPLETED
+        )
+
+    def changes_for_git(self) -> list[ChangeForGit]:
+        """The changes of calls that were refused because GitOps manages their objects, in order."""
+        events = sorted(self.events.values(), key=lambda one: one.seq)
+        found = [event.metadata[CHANGE_FOR_GIT] for event in events if CHANGE_FOR_GIT in event.metadata]
+        return [ChangeForGit.model_validate(one) for one in found]
 
     def told(self, execution: UUID, *, sensitive: bool) -> list[ToldResult]:
         """Results of servers that the model of an execution may know of: its own, and those of earlier stages.

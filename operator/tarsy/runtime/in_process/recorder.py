@@ -17,9 +17,10 @@ from uuid import UUID
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
+from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
 from tarsy.record.ids import call_ref
-from tarsy.record.integrity import EvidenceMarks, Integrity
+from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Role, ToolOutcome
 from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.replay import Rung
@@ -270,11 +271,12 @@ class MemoryRecorder:
     async def is_confirmed(self) -> bool:
         """See the port."""
         self._enter(fenced=False)
-        return any(
-            row.marks is not None and (row.marks.integrity is Integrity.K or bool(row.marks.control))
-            for row in self.record.tool_calls.values()
-            if row.state is InteractionState.COMPLETED
-        )
+        return self.record.is_confirmed()
+
+    async def changes_for_git(self) -> Sequence[ChangeForGit]:
+        """See the port."""
+        self._enter(fenced=False)
+        return self.record.changes_for_git()
 
     async def told_results(
         self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False

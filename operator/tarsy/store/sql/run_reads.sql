@@ -43,6 +43,12 @@ SELECT EXISTS (
         AND (c.integrity ->> 'class' = 'K' OR c.integrity -> 'control' -> 0 IS NOT NULL)
 ) AS confirmed
 
+-- Changes of calls that were refused because GitOps manages their objects.
+-- name: changes_for_git
+SELECT t.metadata -> 'change_for_git' AS change FROM timeline_event t
+WHERE t.investigation = :investigation AND t.type = 'llm_tool_call' AND t.metadata -> 'change_for_git' IS NOT NULL
+ORDER BY t.seq
+
 -- A page of closed tool calls with the result of a server: of an execution and the stages before it, and for a question
 -- of its investigation and of the other questions about that. Answers of TARSy itself are none. Each run is found by an
 -- index: as alternatives of one join, all investigations on record were read for every call.

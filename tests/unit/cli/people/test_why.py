@@ -11,7 +11,7 @@ from rich.console import Console
 from tarsy.cli.why import Why, explain_finding, render_finding, resolve_citations
 from tarsy.client.errors import ApiUseError
 from tarsy.http.models import View
-from tarsy.http.views.timeline import CitationView, ClaimView, FindingView
+from tarsy.http.views.timeline import ChangeForGitView, CitationView, ClaimView, FindingView, ManagedObjectView
 from tarsy.http.views.trace import Owner, ToolCallDetails
 from tarsy.record.finding import Confidence
 from tarsy.record.messages import Access
@@ -177,3 +177,16 @@ async def test_without_a_finding_it_says_why(state: State, words: str) -> None:
     door = FakeDoor({"timeline": [page(state=state)]}, [])
     with pytest.raises(ApiUseError, match=words):
         await explain_finding(door, "shop", "run", "text")
+
+
+async def test_a_change_for_git_is_shown_with_its_objects_and_as_text() -> None:
+    change = ChangeForGitView(
+        tool="k8s.scale",
+        objects=(ManagedObjectView(object="Deployment shop/checkout", managed_by="Helm (release shop\x1b[2J)"),),
+        patch="-  replicas: 1\n+  replicas: 3",
+    )
+    found = finding(GOOD).model_copy(update={"changes_for_git": (change,)})
+    door = FakeDoor({f"trace/mcp/{CALL}": [tool_call()]}, [])
+    text = text_of(await resolve_citations(door, head(State.COMPLETED), found))
+    assert "Change to make in Git: Deployment shop/checkout is managed by Helm (release shop[2J)" in text
+    assert "    +  replicas: 3" in text
