@@ -101,7 +101,10 @@ async def connected(
     readiness, metrics = ProcessReadiness(), Metrics()
     async with contextlib.AsyncExitStack() as stack:
         observability, destinations = settings.observability, settings.outbound.destinations()
-        traces = await stack.enter_async_context(tracing(observability.otlp_endpoint, name.replace(" ", "-")))
+        service = name.replace(" ", "-")
+        traces = await stack.enter_async_context(
+            tracing(observability.otlp_endpoint, service, observability.span_style)
+        )
         serve = serve or partial(_serve_at_ports, observability)
         await stack.enter_async_context(serve(metrics, readiness, shutdown))
         application = f"{name} {os.getpid()}"

@@ -1,5 +1,6 @@
 """Reads one response of a model, and keeps what only the end of its stream decides."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,17 @@ from tarsy.llm.tool_names import ToolNames, encode_tool_name
 from tarsy.llm.toolcalls import ToolCallAssembler
 from tarsy.record.usage import Usage
 
+MOST_OF_A_NAME = 128
+"""Characters of a provider's name of an answer or a model."""
+
+_NAME = re.compile(r"[\x21-\x7e]+")
+
+
+def name_told(told: Any) -> str:
+    """Returns a provider's name of an answer or a model; empty if it is none: no text, or not of visible ASCII."""
+    name = told[:MOST_OF_A_NAME] if isinstance(told, str) else ""
+    return name if _NAME.fullmatch(name) else ""
+
 
 class ResponseReading:
     """The state of one answer; a provider's own reading fills it and says what follows the text.
@@ -34,6 +46,18 @@ class ResponseReading:
         self.usage: Usage | None = None
         self.started = False
         self.finish_reason = ""
+        self.response_id = ""
+        self.response_model = ""
+
+    def identify(self, response_id: Any, response_model: Any) -> None:
+        """Notes the provider's names of the answer and of the model that gave it, the first of each.
+
+        Args:
+            response_id: as the provider told it, of any type.
+            response_model: as the provider told it, of any type.
+        """
+        self.response_id = self.response_id or name_told(response_id)
+        self.response_model = self.response_model or name_told(response_model)
 
     def end(self, subject: str) -> Iterator[Chunk]:
         """Yields the chunks after the text; raises ModelError when the response did not end properly."""
@@ -52,7 +76,7 @@ class ResponseReading:
             case "tool_calls" if not calls:
                 code, why = ModelErrorCode.SERVER, "the server announced tool calls but none came that can be read"
             case reason:
-                yield EndChunk(reason, self.provider_state())
+                yield EndChunk(reason, self.provider_state(), self.response_id, self.response_model)
                 return
         retryable = code is not ModelErrorCode.CONTENT_FILTER
         raise ModelError(code, f"{subject}: {why}", retryable=retryable, started=self.started)

@@ -64,6 +64,9 @@ class ChatResponse(ResponseReading):
         if (used := usage_of(piece)) is not None:
             self.usage = self.count(used)
         self.finish_reason = self.reason(piece) or self.finish_reason
+        if not self.response_model:
+            told = piece.response_metadata
+            self.identify(told.get("id"), told.get("model_name") or told.get("model"))
 
     def words(self, piece: AIMessageChunk) -> tuple[str, str]:
         """Text and reasoning of a chunk; `content_blocks` is costly and only needed where content is not plain text."""

@@ -121,11 +121,14 @@ class UsageChunk:
 class EndChunk:
     """The provider closed the answer properly: why it stopped, and what it wants back next time.
 
-    A stream that ends without this chunk was cut: the consumer treats it as a partial stream.
+    A stream that ends without this chunk was cut: the consumer treats it as a partial stream. `response_id` and
+    `response_model` are the provider's own names of the answer and of the model that gave it; empty: not told.
     """
 
     finish_reason: str
     provider_state: dict[str, Any] | None = None
+    response_id: str = ""
+    response_model: str = ""
 
 
 Chunk = (

@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from opentelemetry import propagate
+from opentelemetry.trace import get_current_span as current_span
 from yarl import URL
 
 from tarsy.mcp.connection_errors import unconnected
@@ -120,6 +121,8 @@ class HttpCalls:
         meta = params.setdefault("_meta", {})
         trace: dict[str, str] = {}
         propagate.inject(trace)
+        told = {"mcp.protocol.version": stamped.get(_VERSION, ""), "jsonrpc.request.id": str(number)}
+        current_span().set_attributes({name: value for name, value in told.items() if value})
         meta.update(trace)
         headers = {**_ACCEPT, **stamped, **({"traceparent": trace["traceparent"]} if "traceparent" in trace else {})}
         body = _encoded({"jsonrpc": "2.0", "id": number, **message})

@@ -1,4 +1,4 @@
-"""Traces runs: spans named by the GenAI conventions of OpenTelemetry, without content.
+"""Traces runs: spans named by the GenAI conventions of OpenTelemetry, without content unless it is asked for.
 
 Decision: the trace id is the uid of the investigation, and the id of an attempt's root span is derived from the uid and
 the attempt. So a run that another worker resumes continues in the same trace, linked to the previous attempt, without
@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Token
+from dataclasses import dataclass
 from uuid import UUID
 
 from opentelemetry import context, trace
@@ -17,7 +18,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 Attributes = Mapping[str, str | int | float | bool | Sequence[str]]
-"""Attributes of a span: names of objects, counts, reasons; never text of alerts, models or tools."""
+"""Attributes of a span: names of objects, counts, reasons; text of models and tools only with `SpanStyle.content`."""
 
 INTERRUPTED = "interrupted"
 """The `error.type` of spans that were open when their attempt ended."""
@@ -27,13 +28,29 @@ class TracingError(Exception):
     """Tracing is configured, but traces cannot be exported."""
 
 
+@dataclass(frozen=True, slots=True)
+class SpanStyle:
+    """What the spans of runs contain beside the GenAI attributes.
+
+    Attributes:
+        content: messages of models, arguments and results of tools, as on record: with secrets masked.
+        openinference: the attributes of OpenInference, which Phoenix reads.
+    """
+
+    content: bool = False
+    openinference: bool = False
+
+
 @asynccontextmanager
-async def tracing(endpoint: str | None, service: str) -> AsyncIterator["Tracing | None"]:
+async def tracing(
+    endpoint: str | None, service: str, style: SpanStyle | None = None
+) -> AsyncIterator["Tracing | None"]:
     """Exports the traces of a process while entered; yields None without an endpoint.
 
     Args:
         endpoint: base URL of the collector (`http://collector:4318`), to which `/v1/traces` is appended.
         service: the `service.name` of this process; OTEL_SERVICE_NAME takes precedence.
+        style: what spans contain.
 
     Raises:
         TracingError: the endpoint is not a URL, or the packages of the extra `otel` are not installed.
@@ -48,7 +65,7 @@ async def tracing(endpoint: str | None, service: str) -> AsyncIterator["Tracing 
     except ImportError as error:
         missing = f"--otlp-endpoint requires a package that is not installed ({error.name})"
         raise TracingError(f"{missing}: pip install 'tarsy-operator[otel]'") from None
-    async with exporting(endpoint, service) as traces:
+    async with exporting(endpoint, service, style) as traces:
         yield traces
 
 
@@ -66,11 +83,13 @@ class Tracing:
     Args:
         tracer: creates spans.
         ids: provides the ids of root spans to the tracer.
+        style: what spans contain.
     """
 
-    def __init__(self, tracer: trace.Tracer, ids: FixedIds) -> None:
+    def __init__(self, tracer: trace.Tracer, ids: FixedIds, style: SpanStyle | None = None) -> None:
         self._tracer = tracer
         self._ids = ids
+        self.style = style or SpanStyle()
 
     def run(self, run: UUID, attempt: int, name: str, attributes: Attributes) -> "RunTrace":
         """Starts the root span of an attempt, in the trace of its run.
@@ -87,13 +106,14 @@ class Tracing:
             span = self._tracer.start_span(name, Context(), attributes=dict(attributes), links=links)
         finally:
             self._ids.span_id = None
-        return RunTrace(self._tracer, span)
+        return RunTrace(self._tracer, span, self.style)
 
 
 class RunTrace:
     """The spans of one attempt, by the ids of its recorded steps. No method raises or waits."""
 
-    def __init__(self, tracer: trace.Tracer, first: Span) -> None:
+    def __init__(self, tracer: trace.Tracer, first: Span, style: SpanStyle | None = None) -> None:
+        self.style = style or SpanStyle()
         self._tracer = tracer
         self._first = first
         self._open: dict[UUID, Span] = {}
@@ -133,6 +153,15 @@ class RunTrace:
             context.detach(token)
         if (span := self._open.pop(step, None)) is not None:
             _end(span, attributes or {}, error)
+
+    def note(self, name: str, attributes: Attributes) -> None:
+        """Adds an event to the root span.
+
+        Args:
+            name: name of the event.
+            attributes: attributes of the event.
+        """
+        self._first.add_event(name, dict(attributes))
 
     def close(self, attributes: Attributes | None = None, *, error: str | None = None) -> None:
         """Ends the root span, and all open spans as interrupted.

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 
-from tarsy.observe.tracing import FixedIds, Tracing
+from tarsy.observe.tracing import FixedIds, SpanStyle, Tracing
 
 _log = logging.getLogger(__name__)
 
@@ -33,12 +33,13 @@ _PATH = "/v1/traces"
 
 
 @asynccontextmanager
-async def exporting(endpoint: str, service: str) -> AsyncIterator[Tracing]:
+async def exporting(endpoint: str, service: str, style: SpanStyle | None = None) -> AsyncIterator[Tracing]:
     """Exports traces while entered; sends the queued spans on exit, within a few seconds.
 
     Args:
         endpoint: base URL of the collector.
         service: the `service.name` of this process; OTEL_SERVICE_NAME takes precedence.
+        style: what spans contain.
     """
     ids, release = RunIds(), version("tarsy-operator")
     about = {"service.name": os.environ.get("OTEL_SERVICE_NAME", service), "service.version": release}
@@ -50,7 +51,7 @@ async def exporting(endpoint: str, service: str) -> AsyncIterator[Tracing]:
         )
     )
     try:
-        yield Tracing(provider.get_tracer("tarsy", release), ids.fixed)
+        yield Tracing(provider.get_tracer("tarsy", release), ids.fixed, style)
     finally:
         await _close(provider)
 

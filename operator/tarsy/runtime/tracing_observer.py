@@ -10,12 +10,15 @@ from uuid import UUID
 
 from tarsy.llm.providers import gen_ai_provider_name
 from tarsy.observe.logs import bind
-from tarsy.observe.tracing import Attributes, RunTrace, Tracing
+from tarsy.observe.tracing import Attributes, RunTrace, SpanStyle, Tracing
 from tarsy.plan.model import Plan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.finding import Finding
+from tarsy.record.ids import call_ref
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, RunOutcome, StageOutcome, StageStart, State
 from tarsy.record.timeline import Event
 from tarsy.runtime.observed_recorder import RunObserver
+from tarsy.runtime.span_content import asked_of_model, asked_of_tool, openinference, said_by_model, said_by_tool
 from tarsy.store.claims import ClaimedRun
 
 _TOOL_ERROR = "tool_error"
@@ -37,6 +40,8 @@ def begin_trace(tracing: Tracing | None, claimed: ClaimedRun) -> RunTrace | None
         "tarsy.name": claimed.name,
         "tarsy.attempt": claimed.attempt,
     }
+    if tracing.style.openinference:
+        about = {**about, **openinference(about)}
     return tracing.run(claimed.id, claimed.attempt, f"invoke_workflow {claimed.plan.chain.name}", about)
 
 
@@ -48,6 +53,8 @@ def end_trace(trace: RunTrace | None, outcome: RunOutcome | None) -> None:
         trace.close(error="left")
     else:
         failed = outcome.failure.reason if outcome.failure else outcome.state.value
+        if (finding := outcome.finding) is not None and finding.claims:
+            trace.note("gen_ai.evaluation.result", evaluated(finding))
         trace.close({"tarsy.state": outcome.state.value}, error=None if outcome.state is State.COMPLETED else failed)
 
 
@@ -61,6 +68,10 @@ class TracingObserver(RunObserver):
 
     def __init__(self, plan: Plan, trace: RunTrace | None) -> None:
         self._trace = trace
+        self._style = trace.style if trace else SpanStyle()
+        self._version = plan.digest if trace else ""
+        self._chain = f"{plan.chain.namespace}/{plan.chain.name}"
+        self._piped = _child_processes(plan) if trace else frozenset[str]()
         self._providers = {p.ref.name: gen_ai_provider_name(p.type) for p in plan.providers} if trace else {}
         self._tools: set[tuple[str, str]] = set()
 
@@ -87,12 +98,15 @@ class TracingObserver(RunObserver):
             about = {
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.agent.name": execution.agent,
+                "gen_ai.agent.id": f"{self._chain}/{execution.agent}",
+                "gen_ai.agent.version": self._version,
                 "gen_ai.provider.name": self._provider(execution.provider),
                 "gen_ai.request.model": execution.model,
                 "tarsy.execution": str(execution.id),
                 "tarsy.strategy": execution.strategy,
             }
-            self._trace.begin(execution.id, f"invoke_agent {execution.display_name}", about, of=execution.stage)
+            name = f"invoke_agent {execution.display_name}"
+            self._trace.begin(execution.id, name, self._styled(about), of=execution.stage)
 
     def execution_ended(self, outcome: ExecutionOutcome) -> None:
         """Ends the span of an agent."""
@@ -110,12 +124,17 @@ class TracingObserver(RunObserver):
                 "tarsy.call": str(call.id),
                 "tarsy.call.kind": call.kind.value,
             }
-            self._trace.begin(call.id, f"chat {call.model}", about, of=call.execution, outside=True)
+            if self._style.content:
+                about |= asked_of_model(call)
+            self._trace.begin(call.id, f"chat {call.model}", self._styled(about), of=call.execution, outside=True)
 
     def model_call_ended(self, result: ModelCallResult, events: Sequence[Event]) -> None:
         """Ends the span of a model call."""
         if self._trace:
-            self._trace.end(result.id, _answer(result), error=result.failure.reason if result.failure else None)
+            about = _answer(result)
+            if self._style.content:
+                about |= said_by_model(result)
+            self._trace.end(result.id, self._styled(about), error=result.failure.reason if result.failure else None)
 
     def tool_call_began(self, call: ToolCallStart) -> None:
         """Begins the span of a tool call, and makes it the current one of this task."""
@@ -126,14 +145,21 @@ class TracingObserver(RunObserver):
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": tool,
                 "gen_ai.tool.type": "function",
+                "gen_ai.tool.call.id": call_ref(call.idempotency_key),
                 "tarsy.call": str(call.id),
                 "tarsy.tool.made": call.made,
             }
             if known:
                 about["tarsy.tool.server"] = call.server
+            if known and call.made:
+                about["mcp.method.name"] = "tools/call"
+                about["network.transport"] = "pipe" if call.server in self._piped else "tcp"
+            if known and self._style.content:
+                about |= asked_of_tool(call)
             if call.refused is not None:
                 about["tarsy.tool.refused"] = call.refused
-            self._trace.begin(call.id, f"execute_tool {tool}", about, of=call.execution, outside=call.made)
+            name = f"execute_tool {tool}"
+            self._trace.begin(call.id, name, self._styled(about), of=call.execution, outside=call.made)
             self._trace.enter(call.id)
 
     def tool_call_answered(self, call: UUID) -> None:
@@ -145,7 +171,9 @@ class TracingObserver(RunObserver):
         """Ends the span of a tool call."""
         if self._trace:
             failed = _TOOL_ERROR if result.is_error else None
-            self._trace.end(result.id, error=OUTCOME_UNKNOWN if result.interrupted else failed)
+            about = said_by_tool(result) if self._style.content else {}
+            error = OUTCOME_UNKNOWN if result.interrupted else failed
+            self._trace.end(result.id, self._styled(about), error=error)
 
     def tools_found(self, found: Mapping[str, Mapping[str, str]]) -> None:
         """Notes the names of tools that exist: a trace contains no others."""
@@ -154,12 +182,35 @@ class TracingObserver(RunObserver):
     def _provider(self, name: str) -> str:
         return self._providers.get(name, "_OTHER")
 
+    def _styled(self, about: dict[str, Any]) -> dict[str, Any]:
+        return {**about, **openinference(about)} if self._style.openinference else about
+
+
+def evaluated(finding: Finding) -> dict[str, Any]:
+    """Returns the check of a finding's citations, as the conventions name the result of an evaluation."""
+    claims, supported = len(finding.claims), finding.supported_claims
+    return {
+        "gen_ai.evaluation.name": "citations",
+        "gen_ai.evaluation.score.value": supported / claims,
+        "gen_ai.evaluation.score.label": finding.confidence.value,
+        "gen_ai.evaluation.explanation": f"{supported} of {claims} claims are supported by results of tools",
+    }
+
+
+def _child_processes(plan: Plan) -> frozenset[str]:
+    """Returns the names of the tool servers of a plan that are child processes."""
+    servers = [server for stage in plan.stages for agent in stage.agents for server in agent.servers]
+    return frozenset(server.name for server in servers if server.transport.type == "stdio")
+
 
 def _answer(result: ModelCallResult) -> dict[str, Any]:
     """The attributes of a model's answer."""
     about: dict[str, Any] = {}
     if (reason := result.response_metadata.get("finish_reason")) is not None:
         about["gen_ai.response.finish_reasons"] = [str(reason)[:64]]
+    for name, attribute in (("response_id", "gen_ai.response.id"), ("response_model", "gen_ai.response.model")):
+        if (told := result.response_metadata.get(name)) is not None:
+            about[attribute] = str(told)
     if result.usage is not None and result.usage.complete:
         about |= {
             "gen_ai.usage.input_tokens": result.usage.input_tokens,

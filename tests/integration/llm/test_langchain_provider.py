@@ -73,7 +73,7 @@ async def test_an_answer_streams_as_text_usage_and_end(server: StandIn, provider
         TextChunk("Out of "),
         TextChunk("memory."),
         UsageChunk(Usage(input_tokens=9, output_tokens=7, thinking_tokens=4, cached_tokens=2)),
-        EndChunk("stop"),
+        EndChunk("stop", response_model="m"),
     ]
     assert server.paths == ["/v1/chat/completions"]
     assert server.requests[0]["stream_options"] == {"include_usage": True}
@@ -82,7 +82,7 @@ async def test_an_answer_streams_as_text_usage_and_end(server: StandIn, provider
 
 async def test_usage_that_is_not_reported_is_not_invented(server: StandIn, provider: LangChainProvider) -> None:
     server.answers = [text("ok")]
-    assert await collect(provider) == [TextChunk("ok"), EndChunk("stop")]
+    assert await collect(provider) == [TextChunk("ok"), EndChunk("stop", response_model="m")]
 
 
 async def test_a_conversation_goes_out_as_it_was_and_tools_under_the_providers_names(
@@ -147,7 +147,7 @@ async def test_tool_calls_in_pieces_arrive_whole_in_order_and_under_their_own_na
     request = GenerateRequest(ASK.messages, [GET], execution="e1")
     chunks = await collect(provider, request)
     calls = [chunk.call for chunk in chunks if isinstance(chunk, ToolCallChunk)]
-    assert chunks[0] == TextChunk("Looking.") and chunks[-1] == EndChunk("tool_calls")
+    assert chunks[0] == TextChunk("Looking.") and chunks[-1] == EndChunk("tool_calls", response_model="m")
     assert calls[0] == ToolCall("c1", "kubernetes.get", '{"name":"a"}')
     assert (calls[1].name, calls[1].arguments) == ("kubernetes.get", "{}")
     again = [chunk.call for chunk in await collect(provider, request) if isinstance(chunk, ToolCallChunk)]
@@ -164,17 +164,17 @@ async def test_reasoning_content_of_compatible_servers_is_dropped_and_does_no_ha
     server: StandIn, provider: LangChainProvider
 ) -> None:
     server.answers = [stream(delta(role="assistant", reasoning_content="hm"), delta(content="ok"), delta("stop"))]
-    assert await collect(provider) == [TextChunk("ok"), EndChunk("stop")]
+    assert await collect(provider) == [TextChunk("ok"), EndChunk("stop", response_model="m")]
 
 
 async def test_an_empty_answer_just_ends(server: StandIn, provider: LangChainProvider) -> None:
     server.answers = [stream(delta(role="assistant", content=""), delta("stop"))]
-    assert await collect(provider) == [EndChunk("stop")]
+    assert await collect(provider) == [EndChunk("stop", response_model="m")]
 
 
 async def test_an_answer_cut_by_its_length_says_so(server: StandIn, provider: LangChainProvider) -> None:
     server.answers = [stream(delta(content="half a"), delta("length"))]
-    assert (await collect(provider))[-1] == EndChunk("length")
+    assert (await collect(provider))[-1] == EndChunk("length", response_model="m")
 
 
 async def test_an_answer_stopped_by_the_content_filter_is_an_error_after_its_text(
@@ -301,7 +301,7 @@ async def test_a_connection_cut_after_the_answer_ended_does_not_spoil_it(
     server: StandIn, provider: LangChainProvider
 ) -> None:
     server.answers = [stream(delta(content="ok"), delta("stop"), cut=True)]
-    assert await collect(provider) == [TextChunk("ok"), EndChunk("stop")]
+    assert await collect(provider) == [TextChunk("ok"), EndChunk("stop", response_model="m")]
 
 
 async def test_a_refused_connection_and_an_unknown_name_are_unreachable(plan: Plans, unused_tcp_port: int) -> None:

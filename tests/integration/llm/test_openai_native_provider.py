@@ -135,7 +135,7 @@ async def test_keep_alives_carriage_returns_and_single_bytes_do_no_harm(
 ) -> None:
     sent = (b": keep-alive\n\n" + event(delta(content="é🔥")) + event(delta("stop"))).replace(b"\n", b"\r\n")
     server.answers = [stream(*(sent[i : i + 1] for i in range(len(sent))))]
-    assert await collect(native) == [TextChunk("é🔥"), EndChunk("stop")]
+    assert await collect(native) == [TextChunk("é🔥"), EndChunk("stop", None, "c1", "m")]
 
 
 @pytest.mark.parametrize("how", ["done", "no done", "no empty line", "cut", "open"])
@@ -153,7 +153,7 @@ async def test_an_answer_is_complete_once_its_finish_reason_is_there(
         }[how]
     ]
     async with asyncio.timeout(60):
-        assert await collect(native) == [TextChunk("ok"), EndChunk("stop")]
+        assert await collect(native) == [TextChunk("ok"), EndChunk("stop", None, "c1", "m")]
 
 
 async def test_an_empty_stream_may_be_tried_again(server: StandIn, native: OpenAINativeProvider) -> None:

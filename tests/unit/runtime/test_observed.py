@@ -10,22 +10,27 @@ from typing import Any
 
 import pytest
 import structlog
+from openinference.semconv.trace import OpenInferenceSpanKindValues, SpanAttributes, ToolAttributes
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, mcp_attributes
 from opentelemetry.trace import SpanKind, get_current_span
 
 from tarsy.llm.protocol import ModelError, ModelErrorCode
 from tarsy.observe import logs
-from tarsy.observe.tracing import Tracing, first_span
+from tarsy.observe.tracing import SpanStyle, Tracing, first_span
 from tarsy.observe.tracing_export import RunIds
 from tarsy.plan.model import Plan
+from tarsy.record.finding import Claim, Confidence, Finding
+from tarsy.record.ids import call_ref
 from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage import Usage
 from tarsy.runtime import run as run_module
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.run_control import LocalLease, RunControl
+from tarsy.runtime.tracing_observer import evaluated
 from unit.engine.build import FakeToolboxes, ScriptedModels, agent, call, plan, stage
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import MemoryRecorder, Record
@@ -39,12 +44,12 @@ RUN = run_id(1)
 class Stage:
     """A runner whose spans are kept, and a run of one agent with the tools `k8s.pods` and `k8s.logs`."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer, style: SpanStyle | None = None) -> None:
         self.exporter = InMemorySpanExporter()
         ids = RunIds()
         provider = TracerProvider(id_generator=ids, shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.tracing = Tracing(provider.get_tracer("test"), ids.fixed)
+        self.tracing = Tracing(provider.get_tracer("test"), ids.fixed, style)
         self.models = ScriptedModels({"triage": answers, "summary": [Answer(f"sum {CANARY}")]})
         self.record = Record()
         self.parents: list[int] = []
@@ -125,6 +130,82 @@ def test_a_run_is_a_tree_of_spans_with_what_each_step_used(monkeypatch: pytest.M
     tool = s.spans["execute_tool pods"]
     assert tool.context is not None and s.parents == [tool.context.span_id]
     assert attributes(first)["tarsy.attempt"] == 1 and attributes(first)["tarsy.state"] == "completed"
+
+
+def test_an_agent_is_named_by_its_chain_and_versioned_by_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Stage(monkeypatch, looked("k8s.pods"), Answer("the end"))
+    in_virtual_time(s.run())
+    said = attributes(s.spans["invoke_agent triage"])
+    assert said["gen_ai.agent.id"] == f"{s.plan.chain.namespace}/{s.plan.chain.name}/kubernetes-agent"
+    assert said["gen_ai.agent.version"] == s.plan.digest
+
+
+def test_a_tool_span_has_the_id_that_claims_cite_and_names_mcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Stage(monkeypatch, looked("k8s.pods"), Answer("the end"))
+    in_virtual_time(s.run())
+    said = attributes(s.spans["execute_tool pods"])
+    (row,) = s.record.tool_calls.values()
+    assert said["gen_ai.tool.call.id"] == call_ref(row.start.idempotency_key)
+    assert (said["mcp.method.name"], said["network.transport"]) == ("tools/call", "tcp")
+
+
+def test_the_check_of_a_findings_citations_is_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding(
+        summary="full",
+        confidence=Confidence.MEDIUM,
+        claims=(Claim(text="a", supported=True), Claim(text="b")),
+    )
+    assert evaluated(finding) == {
+        "gen_ai.evaluation.name": "citations",
+        "gen_ai.evaluation.score.value": 0.5,
+        "gen_ai.evaluation.score.label": "Medium",
+        "gen_ai.evaluation.explanation": "1 of 2 claims are supported by results of tools",
+    }
+
+
+def test_content_is_in_the_spans_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    style = SpanStyle(content=True)
+    s = Stage(monkeypatch, looked("k8s.pods", "k8s.made-up"), Answer(f"the end {CANARY}"), style=style)
+    in_virtual_time(s.run())
+    tool, made_up = attributes(s.spans["execute_tool pods"]), attributes(s.spans["execute_tool _OTHER"])
+    assert tool["gen_ai.tool.call.arguments"] == json.dumps({"q": CANARY})
+    assert tool["gen_ai.tool.call.result"] == f"pod {CANARY}"
+    assert "gen_ai.tool.call.arguments" not in made_up
+    first, second, *_ = [span for span in s.exporter.get_finished_spans() if span.name == "chat scripted"]
+    asked = json.loads(attributes(first)["gen_ai.input.messages"])
+    assert f"alert {CANARY}" in json.dumps(asked) and asked[0]["role"] == "system"
+    (answer,) = json.loads(attributes(first)["gen_ai.output.messages"])
+    assert [part["type"] for part in answer["parts"]] == ["text", "tool_call", "tool_call"]
+    assert "gen_ai.input.messages" not in attributes(second)  # all of it is in the spans before
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_the_other_flavour_names_kinds_tokens_and_content(monkeypatch: pytest.MonkeyPatch, content: bool) -> None:
+    style = SpanStyle(content=content, openinference=True)
+    s = Stage(monkeypatch, looked("k8s.pods"), Answer("the end"), style=style)
+    in_virtual_time(s.run())
+    kinds = {name: attributes(span).get("openinference.span.kind") for name, span in s.spans.items()}
+    assert kinds["invoke_workflow crashloop"] == "CHAIN" and kinds["invoke_agent triage"] == "AGENT"
+    assert kinds["chat scripted"] == "LLM" and kinds["execute_tool pods"] == "TOOL"
+    chat = next(span for span in s.exporter.get_finished_spans() if span.name == "chat scripted")
+    assert attributes(chat)["llm.token_count.total"] == 100
+    assert ("input.value" in attributes(chat)) is content
+
+
+def test_every_attribute_is_one_of_the_conventions(monkeypatch: pytest.MonkeyPatch) -> None:
+    style = SpanStyle(content=True, openinference=True)
+    s = Stage(monkeypatch, looked("k8s.pods", "k8s.logs"), Answer("the end"), style=style)
+    in_virtual_time(s.run())
+    known = {"error.type", "network.transport", *_names_of(gen_ai_attributes), *_names_of(mcp_attributes)}
+    known |= {*_names_of(SpanAttributes), *_names_of(ToolAttributes)}
+    used = {name for span in s.exporter.get_finished_spans() for name in attributes(span)}
+    assert {name for name in used if not name.startswith("tarsy.")} - known == set()
+    kinds = {str(attributes(span).get("openinference.span.kind")) for span in s.exporter.get_finished_spans()}
+    assert kinds - {"None"} <= {kind.value for kind in OpenInferenceSpanKindValues}
+
+
+def _names_of(declared: object) -> set[str]:
+    return {value for value in vars(declared).values() if isinstance(value, str)}
 
 
 def test_no_span_holds_a_word_of_alert_model_or_tool(monkeypatch: pytest.MonkeyPatch) -> None:

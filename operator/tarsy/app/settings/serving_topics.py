@@ -1,10 +1,13 @@
 """Defines the topics of serving: APIs, the web UI, the webhook, intake, observability, logging, the gateway."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from tarsy.app.settings.topic import FilePath, Flag, Names, SettingsTopic
+
+if TYPE_CHECKING:
+    from tarsy.observe.tracing import SpanStyle
 
 
 def _page_address(value: str) -> str:
@@ -142,6 +145,22 @@ class ObservabilitySettings(SettingsTopic):
     ] = Field(
         None, description="URL of an OTLP/HTTP collector for traces, such as http://collector:4318. Default: no traces."
     )
+    otlp_content: Annotated[bool, Flag("--otlp-content")] = Field(
+        False,
+        description="Traces contain the messages of models, and the arguments and results of tools, with secrets "
+        "masked as on record. Whoever reads the traces then reads what only tracers may read otherwise.",
+    )
+    otlp_flavour: Annotated[Literal["genai", "openinference"], Flag("--otlp-flavour")] = Field(
+        "genai",
+        description="Attributes of spans: OpenTelemetry's GenAI conventions, or those of OpenInference beside them.",
+    )
+
+    @property
+    def span_style(self) -> "SpanStyle":
+        """What spans contain."""
+        from tarsy.observe.tracing import SpanStyle  # an option's help needs no tracing
+
+        return SpanStyle(content=self.otlp_content, openinference=self.otlp_flavour == "openinference")
 
     @property
     def health_host(self) -> str:

@@ -66,6 +66,8 @@ class ModelResponse:
         found: dict[str, Any] = {}
         if self.end is not None:
             found["finish_reason"] = self.end.finish_reason
+            named = {"response_id": self.end.response_id, "response_model": self.end.response_model}
+            found |= {name: value for name, value in named.items() if value}
         if self.repeats:
             found["finish_reason"] = "repeated_text"
         if self.retries:

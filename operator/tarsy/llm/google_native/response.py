@@ -7,6 +7,7 @@ from typing import Any
 
 from google.genai import types
 
+from tarsy.llm.answer import name_told
 from tarsy.llm.error_responses import clean_message
 from tarsy.llm.google_native.names import spell
 from tarsy.llm.google_native.state import Parts
@@ -68,10 +69,14 @@ class GeminiResponse:
         self._kept = 0
         self.started = False
         self.finish_reason = ""
+        self.response_id = ""
+        self.response_model = ""
 
     def read(self, response: types.GenerateContentResponse) -> Iterator[Chunk]:
         """Reads the next piece of the stream."""
         self._usage = _usage(response.usage_metadata) or self._usage
+        self.response_id = self.response_id or name_told(response.response_id)
+        self.response_model = self.response_model or name_told(response.model_version)
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
             words = clean_message(feedback.block_reason_message or "", None) if self._makers else ""
@@ -108,7 +113,8 @@ class GeminiResponse:
             retryable = code is not ModelErrorCode.CONTENT_FILTER
             raise ModelError(code, f"{subject}: {why}", retryable=retryable, started=self.started)
         state = self._parts.state(self._model, [call.id for call in calls])
-        yield EndChunk("length" if reason == "MAX_TOKENS" else "tool_calls" if calls else "stop", state)
+        ended = "length" if reason == "MAX_TOKENS" else "tool_calls" if calls else "stop"
+        yield EndChunk(ended, state, self.response_id, self.response_model)
 
     def _of_part(self, part: types.Part) -> Iterator[Chunk]:
         if part.text:

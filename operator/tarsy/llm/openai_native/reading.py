@@ -143,6 +143,8 @@ class NativeReading(ResponseReading):
             call = FailedCall("", self._secret, self.started, self._makers)
             raise reported(error or chunk, call)
         self.usage = _usage(chunk.get("usage")) or self.usage
+        if not self.response_id:
+            self.identify(chunk.get("id"), chunk.get("model"))
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):
                 self.finish_reason = str(choice.get("finish_reason") or self.finish_reason)
