@@ -37,6 +37,7 @@ from tarsy.controllers.runs.inputs import (
 from tarsy.controllers.runs.projection import project
 from tarsy.controllers.runs.readable import limited_to_reader, reader_of
 from tarsy.controllers.runs.replay import (
+    RecordedInput,
     check_providers,
     provider_key,
     provider_override,
@@ -46,10 +47,11 @@ from tarsy.controllers.runs.replay import (
 from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
+from tarsy.controllers.runs.skill_texts import freeze_skills
 from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.model import MaskingPlan
+from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.plan.what_if import with_provider, without_other_providers
@@ -206,14 +208,14 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
     namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
     reader, history = reader_of(spec.author, alert, named_by), HISTORY_LABEL in (namespace.get("labels") or {})
     plan = await limited_to_reader(plan, reader, context.kubernetes.client, history=history)
+    data = await alert_data(alert, source, context.kubernetes.client, context.kept_text)
+    plan = await freeze_skills(plan, data, context.kubernetes.client)
     return NewRun(
         id=UUID(meta.uid),
         namespace=meta.namespace,
         namespace_uid=namespace.get("uid", ""),
         name=meta.name,
-        alert_data=await mask_alert(
-            await alert_data(alert, source, context.kubernetes.client, context.kept_text), plan.alert_masking, context
-        ),
+        alert_data=await mask_alert(data, plan.alert_masking, context),
         runbook=await mask_alert(
             await _runbook(investigation, alert, source, chain, context), plan.alert_masking, context
         ),
@@ -276,10 +278,17 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
         name=meta.name,
         alert_data=data,
         runbook=runbook,
-        plan=recorded.plan(plan, replay),
+        plan=await freeze_skills(
+            recorded.plan(plan, replay), header.alert.data, context.kubernetes.client, _replayed(recorded, replay)
+        ),
         author=spec.author.to_dict() if spec.author else {},
         cassette=await asyncio.to_thread(lambda: recorded.data),
     )
+
+
+def _replayed(recorded: RecordedInput, replay: Replay) -> Plan | None:
+    """Returns the plan whose skills a replay keeps: that of the run; a case of a suite measures the skills of now."""
+    return recorded.source if replay.of is not None else None
 
 
 async def _authorized(

@@ -37,6 +37,7 @@ from tarsy.resources.v1alpha1 import (
     Investigation,
     LLMProvider,
     MCPServer,
+    Skill,
 )
 from tarsy.resources.v1alpha1.common import ConditionType
 
@@ -51,6 +52,7 @@ _RELIED_ON: Mapping[str, tuple[ConditionType, ...]] = {
     Agent.KIND: (ConditionType.READY,),
     LLMProvider.KIND: (ConditionType.READY, ConditionType.SERVING),
     MCPServer.KIND: (ConditionType.READY, ConditionType.AVAILABLE, ConditionType.VERIFIED),
+    Skill.KIND: (ConditionType.READY,),
     EvalSuite.KIND: (ConditionType.READY,),
     EvalRun.KIND: (ConditionType.ACCEPTED, ConditionType.COMPLETE, ConditionType.PASSED),
 }

@@ -16,6 +16,7 @@ from tarsy.controllers import (
     eval_suite,
     investigation,
     mcp_server,
+    skill,
     tool_approval,
 )
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
@@ -33,6 +34,7 @@ from tarsy.resources.v1alpha1 import (
     EvalSuite,
     Investigation,
     MCPServer,
+    Skill,
     ToolApproval,
 )
 
@@ -104,5 +106,7 @@ class Reconciler:
             case ToolApproval() as obj:
                 approvals = context.store.approvals
                 return None if approvals is None else await tool_approval.reconcile(obj, approvals, context)
+            case Skill() as obj:
+                return await skill.reconcile(obj, context)
             case obj:
                 return await configuration.reconcile(obj, context)

@@ -72,7 +72,7 @@ async def alert_data(alert: AlertContent, at: FieldPath, client: KubeClient, kep
                 "AlertTextMissing", f"{where}: the text of this alert is no longer stored; send the alert again"
             )
         return text
-    return await _config_map(source.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, client)
+    return await config_map_value(source.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, client)
 
 
 async def local_runbook(
@@ -158,11 +158,22 @@ def namespace_sources(namespace: str, catalog: Catalog, library_namespace: str) 
 
 async def _read(runbook: Runbook | LocalRunbook, at: FieldPath, client: KubeClient) -> str:
     if runbook.config_map_key_ref is not None:
-        return await _config_map(runbook.config_map_key_ref, at, MAX_RUNBOOK_BYTES, client)
+        return await config_map_value(runbook.config_map_key_ref, at, MAX_RUNBOOK_BYTES, client)
     return runbook.inline or ""
 
 
-async def _config_map(reference: ConfigMapKeyRef, at: FieldPath, limit: int, client: KubeClient) -> str:
+async def config_map_value(reference: ConfigMapKeyRef, at: FieldPath, limit: int, client: KubeClient) -> str:
+    """Reads a text from a ConfigMap.
+
+    Args:
+        reference: names the key.
+        at: the field above configMapKeyRef.
+        limit: maximum bytes.
+        client: the Kubernetes API.
+
+    Raises:
+        NotYet: it is not there, may not be read, or is empty or too large.
+    """
     field = (at / "configMapKeyRef").error("")
     where = f"{field.kind} {field.namespace}/{field.name}: {field.field}: ConfigMap {at.namespace}/{reference.name}"
     try:

@@ -154,6 +154,7 @@ export const SECTIONS = {
   chains: "Chains",
   servers: "MCP servers",
   providers: "LLM providers",
+  skills: "Skills",
   usageByDay: "By day",
   usageByGroup: "By group",
   sent: "Messages sent",
@@ -178,6 +179,9 @@ export const SECTIONS = {
 } as const;
 
 export const COLUMNS = {
+  appliesTo: "Applies to",
+  allowedTools: "Allowed tools",
+  skillText: "Text",
   phase: "Phase",
   investigation: "Investigation",
   finding: "Finding",
@@ -295,6 +299,8 @@ export const EMPTY = {
   noChains: "No chains.",
   noServers: "No MCP servers.",
   noProviders: "No LLM providers.",
+  noSkills: "No skills.",
+  noTools: "none",
   noResponse: "No response.",
   noResult: "No result.",
   noArguments: "No arguments.",

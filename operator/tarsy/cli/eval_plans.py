@@ -14,6 +14,7 @@ from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.evals.cases import FrozenJudge, freeze_judge
 from tarsy.evals.suite import Suite, SuiteCase
+from tarsy.evidence.alerted import alert_labels
 from tarsy.masking import default_masker
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
@@ -21,6 +22,7 @@ from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
 from tarsy.plan.model import Plan
 from tarsy.plan.resolve import explain_plan
 from tarsy.plan.select import NoChain, select
+from tarsy.plan.skills import fits_labels, with_skills
 from tarsy.resources.meta import GROUP
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.judge import SuiteJudge
@@ -144,6 +146,24 @@ def _plan(case: SuiteCase, configuration: Configuration, manifests: Manifests, c
         raise PlanInvalid([PlanError(source.kind, namespace, case.name, field_name, message)])
     if not is_whole(chain, namespace, manifests, catalog, library):
         return None
-    return explain_plan(
+    plan = explain_plan(
         namespace=namespace, alert=alert, chain=chain, catalog=catalog, library_namespace=library, source=source
     ).plan
+    return _with_fitting_skills(plan, case)
+
+
+def _with_fitting_skills(plan: Plan, case: SuiteCase) -> Plan:
+    """Returns a plan with the skills that the labels of the alert permit.
+
+    Raises:
+        PlanInvalid: the text of one is not in the files.
+    """
+    labels = alert_labels(case.cassette.header.alert.data)
+    skills = tuple(skill for skill in plan.skills if fits_labels(skill, labels))
+    elsewhere = [skill.ref for skill in skills if not skill.text]
+    if elsewhere:
+        message = "its text is in a cluster; write it into spec.body to measure it from files"
+        raise PlanInvalid(
+            FieldPath(ref.kind, ref.namespace, ref.name, "spec.configMapKeyRef").error(message) for ref in elsewhere
+        )
+    return with_skills(plan, skills)

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import approvals, evals, evidence, server_tools
+from tarsy.cli.commands import approvals, evals, evidence, server_tools, skills
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -51,6 +51,12 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
     alerts.command()(commands.submit)
     alerts.callback()(_alerts)
     app.add_typer(alerts, name="alerts")
+    texts = typer.Typer(no_args_is_help=True, help="List, print and import skills of agents.")
+    texts.command("list")(skills.list_command)
+    texts.command("show")(skills.show_command)
+    texts.command("import")(skills.import_command)
+    texts.callback()(_skills)
+    app.add_typer(texts, name="skills")
     cases = typer.Typer(no_args_is_help=True, help="Export recorded investigations to replay them.")
     cases.command(name="export")(evals.export_cassette)
     cases.callback()(_evals)
@@ -87,6 +93,10 @@ def _alerts() -> None:
 
 def _evals() -> None:
     """Export recorded investigations to replay them."""
+
+
+def _skills() -> None:
+    """List, print and import skills of agents."""
 
 
 def _complete(app: typer.Typer, words: list[str]) -> None:

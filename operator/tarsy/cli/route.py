@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from tarsy.cli.errors import CommandError
 from tarsy.cli.plan_files import read_files
-from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, BadBody, BodyFormat, IntakeBody, parse_body
+from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, IntakeBody, parse_body
+from tarsy.http.intake.body_format import BodyFormat
+from tarsy.http.intake.formats.notification import BadBody, NotAnIncident
 from tarsy.http.intake.routing import RouteMatch, match_route, target
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.catalog import Catalog, ResourceCatalog
@@ -79,6 +81,10 @@ def _body(path: Path, source: BodyFormat) -> IntakeBody:
         return parse_body(source, content)
     except BadBody as bad:
         raise RouteError(f"{path}: {bad.message}; the intake would reject it ({bad.reason})") from None
+    except NotAnIncident:
+        raise RouteError(
+            f"{path} reports neither the start nor the end of an incident; the intake would record it, and no Alert"
+        ) from None
 
 
 def answer_of(verdicts: Sequence[RouteMatch], catalog: Catalog, library_namespace: str) -> dict[str, Any]:

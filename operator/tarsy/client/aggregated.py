@@ -17,6 +17,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_SKILLS,
     WRITE,
     Right,
     namespace_of,
@@ -27,11 +28,14 @@ from tarsy.http.decision_entry import Verdict, entry_patch, why_undecidable
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.replay_manifest import replay_manifest
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.skills import SkillView
 from tarsy.kube.access import Subject, own_identity
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.kinds import path
 from tarsy.resources.meta import API_VERSION
+from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.common import MAX_GROUPS
+from tarsy.resources.v1alpha1.skill import Skill
 
 _T = TypeVar("_T")
 WATCH_SECONDS = 50
@@ -175,6 +179,16 @@ class AggregatedClient:
             else:
                 return as_model(ApprovalView, ApprovalView.flat(written))
         raise AssertionError("the last attempt returns or raises")
+
+    async def skills(self, namespace: str) -> list[SkillView]:
+        """Lists the Skills in `namespace` that are valid."""
+        with self._refusals(READ_SKILLS, namespace):
+            raw = await self._client.list("Skill", namespace)
+        found = []
+        for one in raw:
+            with contextlib.suppress(InvalidResource):
+                found.append(SkillView.of(parse_as(Skill, one)))
+        return sorted(found, key=lambda one: one.name)
 
     async def _identity(self, namespace: str) -> Subject:
         try:

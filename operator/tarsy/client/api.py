@@ -16,6 +16,7 @@ from tarsy.client.errors import ApiUseError
 from tarsy.client.refusals import Right
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.skills import SkillView
 
 _M = TypeVar("_M", bound=BaseModel)
 _T = TypeVar("_T")
@@ -150,6 +151,10 @@ class TarsyClient(Protocol):
         Raises:
             ApiUseError: the API refused or could not be reached, or the call does not wait any more.
         """
+        ...
+
+    async def skills(self, namespace: str) -> list[SkillView]:
+        """Returns the valid Skills of a namespace, by name. Raises ApiUseError."""
         ...
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_SKILLS,
     READ_TIMELINE,
     WRITE,
     Right,
@@ -32,6 +33,7 @@ from tarsy.client.refusals import (
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.models import DIRECT_PREFIX
 from tarsy.http.views.approvals import ApprovalItem, ApprovalPage, ApprovalView
+from tarsy.http.views.skills import SkillList, SkillView
 from tarsy.kube.client import ApiError
 
 _T = TypeVar("_T")
@@ -146,6 +148,16 @@ class DirectClient:
         while True:
             answer = await self._call("GET", "/toolapprovals", READ_APPROVALS, query=query)
             page = as_model(ApprovalPage, answer)
+            found += page.items
+            if page.next is None:
+                return found
+            query["continue"] = page.next
+
+    async def skills(self, namespace: str) -> list[SkillView]:
+        """Lists the Skills in `namespace` that are valid."""
+        query, found = {"limit": "200", "namespace": namespace}, list[SkillView]()
+        while True:
+            page = as_model(SkillList, await self._call("GET", "/skills", READ_SKILLS, query=query))
             found += page.items
             if page.next is None:
                 return found

@@ -24,7 +24,11 @@ from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts import builder
 from tarsy.engine.prompts.context import room_for_work, synthesis_context
 from tarsy.engine.prompts.invisible import cleaned_events
+from tarsy.engine.prompts.skills import skill_sections
 from tarsy.engine.run_context import RunContext
+from tarsy.engine.skills.agent_skills import AgentSkills
+from tarsy.engine.skills.loading import skill_events
+from tarsy.engine.skills.toolbox import SkillToolbox
 from tarsy.engine.strategies.single_call import run_single_call
 from tarsy.engine.strategies.table import STRATEGIES, tool_call_format
 from tarsy.engine.strategies.tool_loop import Purpose, run_loop
@@ -128,7 +132,9 @@ async def _run_single(conversation: Conversation, task: Task, world: RunContext)
         opening = builder.synthesis_messages(agent, task, began, work)
         return await run_single_call(conversation, ModelCallKind.SYNTHESIS, opening, world)
     await _report_cleaned(conversation, task, (), world)
-    opening = _opening(conversation, task, {}, {}, (), tools=False)
+    skills = AgentSkills.of(conversation.plan, world.skills)
+    await _report_skills(conversation, skills, world)
+    opening = _opening(conversation, task, {}, {}, (), skill_sections(skills, tools=False), tools=False)
     return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
 
 
@@ -138,13 +144,17 @@ async def _run_with_tools(conversation: Conversation, task: Task, world: RunCont
         await hold_to_pins(conversation, toolbox, world)
         told = await _report_missing(conversation, toolbox, world)
         instructions = builder.server_instructions(agent, toolbox.instructions)
-        sections = tool_call_format(agent.strategy, toolbox).sections
+        skills = AgentSkills.of(conversation.plan, world.skills)
+        with_skills: Toolbox = SkillToolbox(toolbox, skills) if conversation.plan.skills else toolbox
+        sections, tools = tool_call_format(agent.strategy, with_skills).sections, bool(toolbox.tools)
         await _report_cleaned(conversation, task, toolbox.instructions.values(), world)
-        opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, tools=bool(toolbox.tools))
+        await _report_skills(conversation, skills, world)
+        told_of = skill_sections(skills)
+        opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, told_of, tools=tools)
         try:
             purpose = Purpose(evidence=task.question is None, earlier=bool(task.previous))
-            text = conversation.loop.final_answer or await run_loop(conversation, opening, toolbox, world, purpose)
-            text = await _settled(conversation, text, task, world, toolbox)
+            text = conversation.loop.final_answer or await run_loop(conversation, opening, with_skills, world, purpose)
+            text = await _settled(conversation, text, task, world, with_skills)
         except (ModelCallFailed, BudgetSpent):
             await _report_missing(conversation, toolbox, world, told)
             raise
@@ -158,14 +168,22 @@ def _opening(
     unavailable: Mapping[str, str],
     instructions: Mapping[str, str],
     sections: Sequence[str],
+    skills: Sequence[str],
     *,
     tools: bool,
 ) -> tuple[Message, ...]:
     """The first messages of an agent that investigates, or answers a question about an investigation."""
     agent, began = conversation.agent, conversation.began
+    told = (began, unavailable, instructions, sections)
     if task.question is not None:
-        return builder.chat_messages(agent, task.question, began, unavailable, instructions, sections, tools=tools)
-    return builder.investigation_messages(agent, task, began, unavailable, instructions, sections, tools=tools)
+        return builder.chat_messages(agent, task.question, *told, skills=skills, tools=tools)
+    return builder.investigation_messages(agent, task, *told, skills=skills, tools=tools)
+
+
+async def _report_skills(conversation: Conversation, skills: AgentSkills, world: RunContext) -> None:
+    """Reports the skills in the prompt of an agent, once."""
+    if skills.required and not conversation.messages:
+        await world.recorder.write_events(skill_events(conversation, skills.required))
 
 
 async def _report_cleaned(

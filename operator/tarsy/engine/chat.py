@@ -43,7 +43,8 @@ async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
     plan, stage = chat.plan, chat.plan.stages[0]
     history = await world.recorder.history()
     asked = [chat.question, *(one.question for one in chat.past.earlier)]
-    world = replace(restore_limits(chat.id, plan, history, world), prompt_texts=[(Origin.PERSON, one) for one in asked])
+    texts = [(Origin.PERSON, one) for one in asked]
+    world = replace(restore_limits(chat.id, plan, history, world), prompt_texts=texts, skills=plan.skills)
     identity = stage_id(chat.id, 0)
     if identity not in history.stages:
         await world.recorder.write_events([_asked(chat)])

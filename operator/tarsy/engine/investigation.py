@@ -62,7 +62,7 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
     history = await world.recorder.history()
     texts = [(Origin.ALERT, investigation.alert_data), (Origin.ALERT, investigation.runbook)]
     world = restore_limits(investigation.id, plan, history, world)
-    world = replace(world, alert=investigation.alert_data, prompt_texts=texts)
+    world = replace(world, alert=investigation.alert_data, prompt_texts=texts, skills=plan.skills)
     conclusions: list[StageConclusion] = []
     evidence: list[StageConclusion] = []  # those of them that no model concluded
     index = 0  # of the stage in the plan: one that is skipped leaves its number free

@@ -12,7 +12,7 @@ from tarsy.engine.provenance.result_readings import KeptReadings
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
-from tarsy.plan.model import ChangesPlan, ObjectRef
+from tarsy.plan.model import ChangesPlan, ObjectRef, SkillPlan
 from tarsy.record.messages import Refusal
 from tarsy.record.provenance import Origin
 from tarsy.record.replay import KnownChanges
@@ -74,7 +74,8 @@ class RunContext:
     `known_changes` answers them from the record instead, given the arguments of their calls. `alert` is the text of the
     alert, whose names and numbers claims may use; `prompt_texts` are the texts of people and of the alert in its
     prompts, with their origin. `approvals` asks people about calls, and `waiting` tells how long the run may still wait
-    for them. `readings` are the forms of results that arguments of calls are looked for in.
+    for them. `skills` are those of the plan. `readings` are the forms of results that arguments of calls are looked for
+    in.
     """
 
     recorder: Recorder
@@ -93,6 +94,7 @@ class RunContext:
     prompt_texts: Sequence[tuple[Origin, str]] = ()
     approvals: Approvals = field(default_factory=NoApprovals)
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
+    skills: Sequence[SkillPlan] = ()
     readings: KeptReadings = field(default_factory=KeptReadings)
 
     @property

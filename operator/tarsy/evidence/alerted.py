@@ -6,6 +6,7 @@ are candidates in order, and the first that was read is the target. An alert tha
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -61,19 +62,33 @@ class Target:
 
 def read_subject(text: str) -> AlertSubject:
     """Returns what an alert says about its subject; never raises."""
+    return _subject(*_label_sets(text))
+
+
+def alert_labels(text: str) -> Mapping[str, frozenset[str]]:
+    """Returns the labels that an alert names, with all their values; never raises."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for one in _label_sets(text)[0]:
+        for name, value in one.items():
+            found[name].add(value)
+    return {name: frozenset(values) for name, values in found.items()}
+
+
+def _label_sets(text: str) -> tuple[list[Mapping[str, str]], list[Object]]:
+    """Returns the sets of labels in an alert, and the objects that may have its time."""
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _subject([dict(_pairs(text))], [])
+        return [dict(_pairs(text))], []
     if isinstance(body, list):
         body = {"alerts": body}
     if not isinstance(body, Mapping):
-        return AlertSubject()
+        return [], []
     alerts = [one for one in mappings(body, "alerts") if one.get("status") != "resolved"]
     sets = [labels(one, "labels") for one in alerts]
     sets += [labels(body, name) for name in ("commonLabels", "groupLabels", "labels")]
     sets.append({key: value for key, value in body.items() if isinstance(value, str)})
-    return _subject(sets, [body, *alerts])
+    return sets, [body, *alerts]
 
 
 def choose_target(snapshot: Snapshot, namespace: str, subject: AlertSubject) -> Target:

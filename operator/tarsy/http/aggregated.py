@@ -26,6 +26,7 @@ _SERVED = {
     "investigations/timeline": ("InvestigationTimeline", "get"),
     "investigations/trace": ("InvestigationTrace", "get"),
     "mcpservers/tools": ("MCPServerTools", "get"),
+    "skills/text": ("SkillText", "get"),
     "changes": ("Changes", "list"),
     "triage": ("Triage", "list"),
     "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),

@@ -22,13 +22,13 @@ from tarsy.plan.resolve import explain_plan
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.plan.tools import servers
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.v1alpha1 import Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1 import Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
 from tarsy.resources.v1alpha1.alert import AlertContent
 
 _log = logging.getLogger(__name__)
 
 _SECONDS = 5.0
-_PLANNED_FROM: tuple[type[AnyResource], ...] = (Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer)
+_PLANNED_FROM: tuple[type[AnyResource], ...] = (Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill)
 
 
 async def unknown_references(ask: CheckedRequest, content: AlertContent) -> list[str]:

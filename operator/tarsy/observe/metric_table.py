@@ -135,7 +135,17 @@ CHANGE_TYPE = Label(
 WATCH_STATE = Label("state", ("Watching", "Forbidden", "NotServed", "Unavailable"))
 CONFIGURATION = Label(
     "kind",
-    ("Agent", "AlertRoute", "AlertSchedule", "Chain", "EvalSuite", "InvestigationDefaults", "LLMProvider", "MCPServer"),
+    (
+        "Agent",
+        "AlertRoute",
+        "AlertSchedule",
+        "Chain",
+        "EvalSuite",
+        "InvestigationDefaults",
+        "LLMProvider",
+        "MCPServer",
+        "Skill",
+    ),
 )
 EVAL_OUTCOME = Label("outcome", ("Passed", "Failed", "Inconclusive"))
 EVAL_VERDICT = Label("verdict", ("Passed", "Regressed", "Insufficient", "Cancelled"))

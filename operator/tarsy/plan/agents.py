@@ -15,6 +15,7 @@ from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
 from tarsy.plan.model import AgentPlan, Strategy
 from tarsy.plan.providers import Choice, Fallbacks, Providers, Work, provider_of
+from tarsy.plan.skills import PlannedSkills, Skills
 from tarsy.plan.tools import Servers, Tools, acting_as, strategy_in, union_of
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
 from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, Synthesis
@@ -36,8 +37,11 @@ class ResolvedAgent:
 class Agents:
     """Resolves the agents of one plan; errors are reported to `look`, and the agent is then None."""
 
-    def __init__(self, scope: Scope, look: Lookup, providers: Providers, brought: Servers | None) -> None:
+    def __init__(
+        self, scope: Scope, look: Lookup, providers: Providers, brought: Servers | None, skills: Skills
+    ) -> None:
         """Takes the servers that the alert names itself (they replace those of every agent), or None."""
+        self._skills = skills
         self._scope = scope
         self._look = look
         self._providers = providers
@@ -64,6 +68,7 @@ class Agents:
             iterations=levels.iterations(),
             servers=found,
             fallback=((stage.fallback, at / "fallback"), (slot.fallback, at_slot / "fallback")),
+            skills=self._skills.of(levels),
             wanted=levels.agent is not None,
         )
 
@@ -125,7 +130,16 @@ class Agents:
         name = builtin.CHAT_AGENT if levels.agent is None else levels.agent.metadata.name
         # A named agent that does not exist was reported; the rest is made all the same, which finds its errors too.
         iterations = levels.iterations()
-        return self._make(name, name, levels.agent, levels.strategy(), choice, iterations=iterations, servers=found)
+        return self._make(
+            name,
+            name,
+            levels.agent,
+            levels.strategy(),
+            choice,
+            iterations=iterations,
+            servers=found,
+            skills=self._skills.of(levels),
+        )
 
     def _make(
         self,
@@ -138,6 +152,7 @@ class Agents:
         iterations: tuple[int, FieldPath] | None = None,
         servers: Servers = ((), None),
         fallback: tuple[Level[tuple[FallbackEntry, ...]], ...] = (),
+        skills: PlannedSkills = ((), None),
         wanted: bool = True,
     ) -> ResolvedAgent | None:
         """Builds the agent; `wanted` is False when it names an Agent that does not exist."""
@@ -167,10 +182,13 @@ class Agents:
             fallback=change.plans,
             fallback_skipped=change.skipped,
             summarizer=summarizer.used_by(Strategy.SINGLE_CALL) if summarizer else None,
+            skills=skills[0],
         )
         origins = _origins(at_strategy, choice, iterations if tools else None, servers, work, change)
         if summarizer is not None:
             origins["summarizer"] = summarizer.at
+        if skills[1] is not None:
+            origins["skills"] = skills[1]
         return ResolvedAgent(plan, origins)
 
 

@@ -57,7 +57,7 @@ class Lookup:
 
     def note(self, obj: AnyResource, at: FieldPath) -> None:
         """Notes the field that names an object; the first one stays."""
-        self.found.setdefault(_ref(obj), (obj, at))
+        self.found.setdefault(object_ref(obj), (obj, at))
 
     def leave_out(self, sentence: str) -> None:
         """Notes a setting that the rights of another namespace keep out of the run; the same one twice is one."""
@@ -65,7 +65,7 @@ class Lookup:
 
     def use(self, obj: AnyResource) -> ObjectRef:
         """Notes an object that the plan comes from."""
-        ref = _ref(obj)
+        ref = object_ref(obj)
         return self._used.setdefault((ref.kind, ref.namespace, ref.name), ref)
 
     @property
@@ -242,7 +242,8 @@ class Lookup:
             seen.add(name)
 
 
-def _ref(obj: AnyResource) -> ObjectRef:
+def object_ref(obj: AnyResource) -> ObjectRef:
+    """Returns the reference of a plan to an object."""
     meta = obj.metadata
     return ObjectRef(kind=obj.KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid, generation=meta.generation)
 

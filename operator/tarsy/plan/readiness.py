@@ -24,6 +24,7 @@ from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.skill import Skill
 
 INVALID = "ReferencesInvalid"
 PLAN_INVALID = "PlanInvalid"
@@ -33,7 +34,7 @@ NEEDS_DEFAULTS = "NeedsDefaults"
 JUDGED_BY_OTHERS = (Chain, Agent, InvestigationDefaults)
 """Kinds whose readiness depends on that of other objects."""
 
-_REQUIRED = (Agent, LLMProvider, MCPServer)
+_REQUIRED = (Agent, LLMProvider, MCPServer, Skill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def _with_references(
 
 def _away(named: AnyResource) -> str | None:
     """Returns a note about an object that is Ready and not serving; runs start all the same."""
+    if isinstance(named, Skill):
+        return None
     kind, what = (
         (ConditionType.AVAILABLE, "does not respond: runs continue without its tools")
         if isinstance(named, MCPServer)

@@ -22,6 +22,7 @@ from tarsy.plan.parts import masking_plan
 from tarsy.plan.providers import Providers, Terms
 from tarsy.plan.scope import lets_in
 from tarsy.plan.select import search_path
+from tarsy.plan.skills import Skills
 from tarsy.plan.tools import Servers, acts_elsewhere_in, servers
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.chain import Chain, ChangesSettings, Stage, Synthesis
@@ -64,6 +65,7 @@ def resolve(
     library_namespace: str | None,
     source: FieldPath | None = None,
     budget: tuple[Budget, FieldPath] | None = None,
+    any_alert: bool = False,
 ) -> Plan:
     """Resolves the plan of a run.
 
@@ -75,6 +77,7 @@ def resolve(
         library_namespace: where shared objects are, or None.
         source: where the alert stands, for errors (the spec of an Alert, or an Investigation's `spec.alert`).
         budget: the run's own, with its field; it can only lower that of the chain.
+        any_alert: whether the plan is for alerts of any type and namespace, so that it contains all skills.
 
     Raises:
         PlanInvalid: with every mistake of the alert, the chain and what they name.
@@ -87,6 +90,7 @@ def resolve(
         library_namespace=library_namespace,
         source=source,
         budget=budget,
+        any_alert=any_alert,
     ).plan
 
 
@@ -100,6 +104,7 @@ def explain_plan(
     source: FieldPath | None = None,
     budget: tuple[Budget, FieldPath] | None = None,
     look: Lookup | None = None,
+    any_alert: bool = False,
 ) -> Explained:
     """Resolves the plan of a run, with the field that each of its settings comes from.
 
@@ -112,6 +117,7 @@ def explain_plan(
         source: as for `resolve`.
         budget: as for `resolve`.
         look: resolves the references, and keeps those found where no plan can be made; None: a new one.
+        any_alert: as for `resolve`.
     """
     at = source or FieldPath("Alert", namespace, "")
     look = look or Lookup(catalog)
@@ -121,7 +127,8 @@ def explain_plan(
     brought = _brought(alert, at, scope, look)
     terms = _terms(scope, catalog, brought)
     providers = Providers(scope, look, (wish, at / "nativeTools"), terms)
-    agents = Agents(scope, look, providers, brought)
+    skills = Skills(scope, look, None if any_alert else alert.alert_type)
+    agents = Agents(scope, look, providers, brought, skills)
     gathered = _Gathered(look)
     stages = tuple(
         _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
@@ -159,6 +166,7 @@ def explain_plan(
         chain_limit=scope.chain.max_concurrent,
         objects=look.used,
         brought=tuple(server.ref for server in brought[0]) if brought else (),
+        skills=skills.plans,
         not_used=tuple(look.left_out),
     )
     gathered.note("limits", origins_of_limits)

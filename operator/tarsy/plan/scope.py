@@ -14,8 +14,9 @@ from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement, LabelSelector
+from tarsy.resources.v1alpha1.skill import Skill
 
-Shareable = Agent | Chain | LLMProvider | MCPServer
+Shareable = Agent | Chain | LLMProvider | MCPServer | Skill
 
 
 def admits(obj: Shareable, namespace: str, labels: Mapping[str, str]) -> bool:

@@ -82,7 +82,8 @@ class ToolOutcome:
     """Answer of a tool as the model receives it; an error is an answer too. `replayed` only in a replay.
 
     `marks` are the integrity classes of the content; None: workloads can write all of it. `to_simulate`: the call is
-    not recorded, and a model may make an answer up. `ours`: TARSy wrote all of it, and no server.
+    not recorded, and a model may make an answer up. `ours`: TARSy wrote all of it, and no server. `skills` are the
+    names of skills whose texts it contains, which are instructions.
     """
 
     content: str
@@ -91,3 +92,4 @@ class ToolOutcome:
     marks: EvidenceMarks | None = None
     to_simulate: bool = False
     ours: bool = False
+    skills: tuple[str, ...] = ()

@@ -101,6 +101,7 @@ class LoopState(BaseModel):
     a final answer was sent back to its model, each once. `partial` is what had come of the last answer when it was cut
     to conclude, and `cut_by_length` whether the last answer reached its model's output limit. `tool_call_format` is the
     format in which the model was last asked to write its tool calls (None: not asked yet, or by an older release).
+    `loaded_skills` are the skills that the model has loaded, each with the place of the message that has its text.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -124,6 +125,7 @@ class LoopState(BaseModel):
     partial: str = ""
     cut_by_length: bool = False
     tool_call_format: str | None = None
+    loaded_skills: tuple[tuple[str, int], ...] = ()
     usage: Usage = Usage()
 
 

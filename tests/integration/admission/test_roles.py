@@ -83,6 +83,7 @@ def questions() -> list[tuple[str, list[Question]]]:
             of(("patch", "approve"), ("mcpservers",)),
         ),
         ("read the definitions of tools", [("get", "record.tarsy.dev", "mcpservers", "tools")]),
+        ("read the texts of skills", [("get", "record.tarsy.dev", "skills", "text")]),
         ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS + APPROVALS)),
         ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
         ("read Secrets", [("get", "", "secrets", "")]),

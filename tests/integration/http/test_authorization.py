@@ -107,6 +107,9 @@ MAY = {
     "getToolApproval": WAITING,
     "getToolApprovalEvidence": WAITING,
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
+    "listSkills": CONFIGURATION,
+    "listSkills everywhere": ALONE,
+    "getSkillText": CONFIGURATION,  # a ConfigMap is a right of its own: test_skills.py
     "getServerTools": CONFIGURATION,
     "getUsage": READ,
     "getUsage everywhere": ALONE,

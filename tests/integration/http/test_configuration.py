@@ -164,7 +164,15 @@ async def test_warnings_tell_what_does_not_hold_of_the_kinds_that_may_be_listed(
     broken = [condition("Ready", "False", "Missing", "There is no Agent investigator.")]
     await site.put("Chain", namespace, "broken", CHAIN, conditions=broken)
     body = (await administrator.get("/warnings", namespace=namespace)).body
-    assert body["kinds"] == ["Agent", "AlertRoute", "Chain", "InvestigationDefaults", "LLMProvider", "MCPServer"]
+    assert body["kinds"] == [
+        "Agent",
+        "AlertRoute",
+        "Chain",
+        "InvestigationDefaults",
+        "LLMProvider",
+        "MCPServer",
+        "Skill",
+    ]
     assert [(one["kind"], one["name"], one["type"], one["reason"], one["message"]) for one in body["items"]] == [
         ("Chain", "broken", "Ready", "Missing", "There is no Agent investigator."),
         ("MCPServer", "tools", "Available", "NoAnswer", "It is silent."),

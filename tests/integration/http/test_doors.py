@@ -213,6 +213,7 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
         "investigations/timeline": ["get"],
         "investigations/trace": ["get"],
         "mcpservers/tools": ["get"],
+        "skills/text": ["get"],
         "toolapprovals/evidence": ["get"],
         "triage": ["list"],
     }

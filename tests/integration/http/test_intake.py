@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import hmac
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -228,6 +229,51 @@ async def test_signature_opens_the_routes_that_know_its_key(door: Door) -> None:
         assert await door.rows() == []
         headers = {"X-Hub-Signature-256": f"sha256={good}"}
         assert (await door.send(content, "json", session=nobody, headers=headers))[0] == 202
+
+
+async def test_an_incident_of_pagerduty_is_signed_investigated_once_and_resolved(door: Door) -> None:
+    await door.secret("signing", "k" * 32)
+    auth = {"hmac": {"secretRef": {"name": "signing", "key": "key"}, "header": "X-PagerDuty-Signature"}}
+    await door.route("pages", auth=auth, matchers=[{"name": "service", "value": "checkout"}])
+    await door.allow("default")
+
+    async def told(kind: str, session: aiohttp.ClientSession) -> tuple[int, dict[str, Any]]:
+        incident = {"id": "Q0ABC", "created_at": "2026-05-04T01:00:00Z", "service": {"summary": "checkout"}}
+        event = {"event_type": kind, "occurred_at": "2026-05-04T01:00:09Z", "data": incident}
+        content = json.dumps({"event": event}).encode()
+        good = hmac.new(b"k" * 32, content, hashlib.sha256).hexdigest()
+        headers = {"X-PagerDuty-Signature": f"v1={'0' * 64},v1={good}"}
+        return await door.send(content, "pagerduty", session=session, headers=headers)
+
+    async with aiohttp.ClientSession() as nobody:
+        kinds = ["pagey.ping", "incident.triggered", "incident.acknowledged", "incident.resolved"]
+        answers = [await told(kind, nobody) for kind in kinds]
+    assert [(status, said["fate"]) for status, said in answers] == [
+        (200, "rejected"),
+        (202, "investigated"),
+        (200, "folded"),
+        (200, "resolved"),
+    ]
+    assert answers[0][1]["reason"] == "NotAnIncident"
+    (alert,) = await door.alerts()
+    assert alert["spec"]["alertType"] == "PagerDutyIncident"
+
+
+@pytest.mark.parametrize(("age", "status"), [(0, 202), (3600, 401)])
+async def test_a_signature_with_a_time_holds_for_minutes(door: Door, age: int, status: int) -> None:
+    await door.secret("signing", "k" * 32)
+    ref = {"name": "signing", "key": "key"}
+    await door.route("signed", auth={"hmac": {"secretRef": ref, "header": "X-Sig", "timestampHeader": "X-At"}})
+    await door.allow("default")
+    at, content = str(int(time.time()) - age), b'{"alertname": "Push"}'
+    good = hmac.new(b"k" * 32, f"{at}:".encode() + content, hashlib.sha256).hexdigest()
+    bare = hmac.new(b"k" * 32, content, hashlib.sha256).hexdigest()
+    async with aiohttp.ClientSession() as nobody:
+        refused = [{"X-Sig": bare, "X-At": at}, {"X-Sig": good}, {"X-Sig": good, "X-At": str(int(at) - 1)}]
+        for headers in refused:
+            assert (await door.send(content, "json", session=nobody, headers=headers))[0] == 401
+        headers = {"X-Sig": good, "X-At": at}
+        assert (await door.send(content, "json", session=nobody, headers=headers))[0] == status
 
 
 @pytest.mark.parametrize("levels", [63, 64])

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tarsy.http.authentication.identity import Caller
 from tarsy.http.intake.alerts import draft_alert, group_hash
-from tarsy.http.intake.bodies import BadBody, parse_body
+from tarsy.http.intake.bodies import parse_body
+from tarsy.http.intake.formats.notification import BadBody
 from tarsy.http.intake.routing import match_route
 from tarsy.http.intake.senders import service_account
 from tarsy.plan.matching import InvalidMatcher, check_matcher, matches

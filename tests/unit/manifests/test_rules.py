@@ -67,7 +67,9 @@ def resources() -> set[tuple[str, str]]:
     found = {(GROUP, kind.PLURAL) for kind in KINDS.values()}
     found |= {(GROUP, f"{kind.PLURAL}/status") for kind in KINDS.values()}
     found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events")}
-    found |= {(RECORD, name) for name in ("changes", "mcpservers/tools", "triage", "toolapprovals/evidence")}
+    found |= {
+        (RECORD, name) for name in ("changes", "mcpservers/tools", "skills/text", "triage", "toolapprovals/evidence")
+    }
     found |= {(kind.group.split("/")[2], kind.plural) for kind in KINDS_READ if kind.optional}
     tools = (*MEASURED_KINDS, *GITOPS_KINDS)  # of the metrics API and of other projects
     found |= {(kind.api.split("/")[1], kind.plural) for kind in tools}
@@ -158,7 +160,7 @@ def test_a_role_says_nothing_twice(role: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=named)
 def test_configuration_is_written_by_authors_only(role: dict[str, Any]) -> None:
-    configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers"}
+    configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers", "skills"}
     writes = {"create", "update", "patch", "delete"}
     found = [rule for rule in role["rules"] if configuration & set(rule["resources"]) and writes & set(rule["verbs"])]
     one_field = ("tarsy-promoter", "tarsy-tool-acceptor", "tarsy-operator-acceptances")  # what policies limit

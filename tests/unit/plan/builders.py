@@ -11,7 +11,7 @@ from tarsy.plan.model import Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
 from tarsy.resources.v1alpha1.alert import AlertSpec
 from tarsy.resources.v1alpha1.common import Budget
 
@@ -42,6 +42,13 @@ def google(name: str = "gemini", namespace: str = TEAM, **spec: Any) -> LLMProvi
 def server(name: str = "kube", namespace: str = TEAM, **spec: Any) -> MCPServer:
     transport = {"type": "http", "http": {"url": "http://127.0.0.1:1/mcp"}}
     made: MCPServer = _make("MCPServer", name, namespace, {"transport": transport, "toolPolicy": "All", **spec})
+    return made
+
+
+def skill(name: str = "pod-crashes", namespace: str = TEAM, **spec: Any) -> Skill:
+    """A skill with a text of its own, unless `spec` names a ConfigMap."""
+    text = {} if "configMapKeyRef" in spec else {"body": f"How to do {name}."}
+    made: Skill = _make("Skill", name, namespace, {"description": f"Explains {name}.", **text, **spec})
     return made
 
 

@@ -25,6 +25,7 @@ from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
 from tarsy.resources.v1alpha1.notify import NotifyTarget
+from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSpec
 from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
@@ -59,6 +60,13 @@ TOOL_APPROVAL: dict[str, Any] = {
     "required": 1,
     "requesters": ["rita"],
 }
+SKILL = {"description": "Finds out why pods crash."}
+
+
+def _skill(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": SKILL | {"body": "x"}}
+
+
 AUTHORS = ({"username": "alice", "groups": ["a"]}, {"username": "alice", "groups": ["a", "b"]})
 
 
@@ -616,5 +624,23 @@ CASES = [
         {"metadata": {"name": "default"}, "spec": {}},
         {"metadata": {"name": "defaults"}, "spec": {}},
         id="other name",
+    ),
+    Case(SkillSpec, "has(self.body) != has(", SKILL | {"body": "x"}, SKILL, id="no text"),
+    Case(SkillSpec, "has(self.body) != has(", SKILL | REF, SKILL | REF | {"body": "x"}, id="two texts"),
+    Case(
+        SkillSpec,
+        "size(bytes(self.body))",
+        SKILL | {"body": "é" * 32_768},
+        SKILL | {"body": "é" * 32_768 + "a"},
+        id="bytes, not characters",
+    ),
+    Case(SkillSpec, "self.body.matches(", SKILL | {"body": " x"}, SKILL | {"body": " \n"}, id="blank text"),
+    *(
+        Case(AppliesTo, "has(self.alertTypes)", {field: value}, {field: type(value)()}, id=field)
+        for field, value in (("alertTypes", ["a"]), ("namespaces", ["n"]), ("workloadLabels", {"app": "x"}))
+    ),
+    *(
+        Case(Skill, "self.metadata.name", _skill("pod-crashes"), _skill(bad), id=f"name {bad[:12]}")
+        for bad in ("a" * 65, "a--b", "a.b", "Pods"[1:] + ".")
     ),
 ]

@@ -55,6 +55,10 @@ def defaults(**spec):
     return document("InvestigationDefaults", spec, "default")
 
 
+def skill(name="pods", **spec):
+    return document("Skill", {"description": "d", "body": "x", **spec}, name)
+
+
 def rates(**change):
     return {"inputPerMillion": 1, "outputPerMillion": 2.5} | change
 
@@ -168,6 +172,17 @@ def selection(*names):
                 ("minutes", 1440, 1441),
             )
         ),
+        (skill("a" * 63), skill("a" * 65)),
+        (skill("a" * 64), skill("a" * 65)),
+        (skill(description="d" * 1023), skill(description="d" * 1025)),
+        (skill(description="d" * 1024), skill(description="d" * 1025)),
+        (skill(description="d"), skill(description="")),
+        (skill(body="x" * 65_535), skill(body="x" * 65_537)),
+        (skill(body="x" * 65_536), skill(body="x" * 65_537)),
+        (skill(compatibility="c" * 500), skill(compatibility="c" * 501)),
+        (skill(allowedTools=["a.b"]), skill(allowedTools=["a"])),
+        (skill(allowedTools=["a.*"]), skill(allowedTools=["*.a"])),
+        (agent(skills=[{"name": f"s{n}"} for n in range(32)]), agent(skills=[{"name": f"s{n}"} for n in range(33)])),
         *((make(fallback=fallback(8)), make(fallback=fallback(9))) for make in (chain, chain_with, defaults)),
         (chain_with(fallback=[]), chain_with(fallback=[{"strategy": "react"}])),
         (chain_with(fallback=fallback(1, strategy="react")), chain_with(fallback=fallback(1, strategy="single-call"))),

@@ -1,9 +1,10 @@
-/** Shows chains, tool servers and models with their warnings, the queue and the workers. */
+/** Shows chains, tool servers, skills and models with their warnings, the queue and the workers. */
 import type { ReactNode } from "react";
-import type { Chains, McpServers, Providers, Queue, Warnings } from "../api/types";
+import type { Chains, McpServers, Providers, Queue, Skills, Warnings } from "../api/types";
 import { between, counted } from "../logic/format";
 import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
+import { SkillDetails } from "../parts/Skills";
 import { COLUMNS, EMPTY, READY, SECTIONS, VIEWS } from "../words";
 
 const SECONDS = 10;
@@ -20,6 +21,7 @@ export default function System() {
   const servers = useGet<McpServers>("/mcpservers", query, SECONDS);
   const providers = useGet<Providers>("/llmproviders", query, SECONDS);
   const chains = useGet<Chains>("/chains", query, SECONDS);
+  const skills = useGet<Skills>("/skills", query, SECONDS);
   const queue = useGet<Queue>("/queue", {}, SECONDS);
   const now = useNow(true);
   return (
@@ -81,6 +83,17 @@ export default function System() {
                 )}
                 {server.lastError && <p className="bad">{server.lastError}</p>}
                 <Conditions conditions={server.conditions} />
+              </li>
+            ))}
+          </List>
+        </Section>
+        <Section title={SECTIONS.skills}>
+          <List loaded={skills} none={EMPTY.noSkills}>
+            {skills.value?.items.map((one) => (
+              <li key={one.uid}>
+                <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
+                <SkillDetails skill={one} />
+                <Conditions conditions={one.conditions} />
               </li>
             ))}
           </List>

@@ -1,12 +1,13 @@
 """Declares `tarsy route` and `tarsy ledger`, which explain the handling of alerts that arrive over HTTP."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from tarsy.cli.commands.options import Context, DatabaseUrl, Kubeconfig, LibraryNamespace, TextOrJson, span
 from tarsy.cli.running import go
+from tarsy.http.intake.body_format import BodyFormat
 from tarsy.plan.library import LIBRARY_NAMESPACE
 
 
@@ -21,9 +22,7 @@ def route(
             help="File or directory with AlertRoutes and Chains. May be repeated. Default: those of the cluster."
         ),
     ] = None,
-    source: Annotated[
-        Literal["alertmanager", "json", "text"], typer.Option(help="Intake endpoint that the request is for.")
-    ] = "alertmanager",
+    source: Annotated[BodyFormat, typer.Option(help="Intake endpoint that the request is for.")] = "alertmanager",
     namespace: Annotated[
         str | None,
         typer.Option(

@@ -21,6 +21,7 @@ from tarsy.engine.findings.conclusion import QUOTE_LIMIT
 from tarsy.engine.findings.grounding import ungrounded_entities
 from tarsy.engine.findings.integrity import limit_by_integrity
 from tarsy.engine.prompts.fence import inline, readable
+from tarsy.engine.skills.agent_skills import LOAD_SKILL
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.text import clean
@@ -29,6 +30,7 @@ SHORTEST_QUOTE = 8
 """Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
 
 _TOLD_PROBLEMS = 5
+_SKILL = "a skill is an instruction, so it is no evidence"
 _MADE_UP = "a model made the result of this call up, so it is no evidence"
 _QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
 
@@ -125,7 +127,7 @@ def _citation(citation: Citation, found: Evidence | None, result: _Result | None
     quote = citation.quote[:QUOTE_LIMIT]
     if found is None or result is None:
         return Citation(call_id=citation.call_id, quote=quote, reason="no tool call of this run has this id")
-    reason = _MADE_UP if found.made_up else _fault(citation.quote, result)
+    reason = _MADE_UP if found.made_up else _SKILL if found.tool == LOAD_SKILL else _fault(citation.quote, result)
     flat = _flat(citation.quote)
     return Citation(
         call_id=citation.call_id,

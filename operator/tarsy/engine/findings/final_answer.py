@@ -13,6 +13,7 @@ from tarsy.engine.findings.citations import cited
 from tarsy.engine.findings.conclusion import CALL_ID, read_finding
 from tarsy.engine.model_calls.text_calls import why_not_taken
 from tarsy.engine.prompts import builder
+from tarsy.engine.skills.agent_skills import LOAD_SKILL
 from tarsy.plan.model import AgentLimits
 from tarsy.record.messages import Message, ToolDefinition
 from tarsy.record.run import LoopState
@@ -67,6 +68,7 @@ def objection(loop: LoopState, text: str, expected: Expected) -> Objection | Non
             notice = f"The model wrote a tool call as text, and it was not made: {why.replace('you have', 'it has')}."
             message = builder.call_as_text_message(why, names)
             return Objection(reason="ToolCallAsText", notice=f"{notice} It is told once.", message=message)
+    names = [name for name in names if name != LOAD_SKILL]
     wanted = expected.evidence and bool(names) and bool(expected.limits.finding_repairs)
     if not wanted or loop.tool_calls or "NoToolCalled" in loop.sent_back:
         return None

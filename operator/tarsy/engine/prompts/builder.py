@@ -4,11 +4,11 @@ Both messages put first what agents share and last what only one agent has, so t
 the whole run: two agents with the same tools have the same system message, and their user messages differ from the name
 on. Chat templates put tools behind the system message, so a name in it would cost the tools as well.
 
-The tiers of instructions keep their order: 1 the general
-rules, 2 the tool servers and those that are missing, then what the strategy needs, all in the system message. The user
-message contains what is known, then tier 0, the agent's name and the calendar, tier 3, the agent's own instructions,
-and the task. What a later tier brings (skills, memories) is one more text in those lists. Everything from outside
-stands in a fence, or on one line where it is a name; own instructions stand outside of all fences.
+The tiers of instructions keep their order: 1 the general rules, 2 the tool servers and those that are missing, skills,
+then what the strategy needs, all in the system message. The user message contains what is known,
+then tier 0, the agent's name and the calendar, tier 3, the agent's own instructions, and the task. What a later tier
+brings (memories) is one more text in those lists. Everything from outside stands in a fence, or on one line where it is
+a name; own instructions and skills stand outside of all fences.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,6 +35,7 @@ def investigation_messages(
     instructions: Mapping[str, str],
     sections: Sequence[str] = (),
     *,
+    skills: Sequence[str] = (),
     tools: bool = True,
 ) -> tuple[Message, ...]:
     """System and user message of an investigating agent.
@@ -46,10 +47,12 @@ def investigation_messages(
         unavailable: tool servers that could not be opened, name to reason.
         instructions: what the plan says of each server.
         sections: what the strategy adds to the system message.
+        skills: sections about skills (`tarsy.engine.prompts.skills`).
         tools: whether the agent has any tool.
     """
     look = template("look_tools" if tools else "look_no_tools").substitute()
-    tiers = [_general("general", look=look, conduct=_conduct(agent)), *_servers(unavailable, instructions), *sections]
+    general = _general("general", look=look, conduct=_conduct(agent))
+    tiers = [general, *_servers(unavailable, instructions), *skills, *sections]
     act = template("task_tools" if tools else "task_no_tools").substitute()
     asked = template("task").substitute(stage=inline(task.stage_name), act=act)
     return (_system(tiers), _user(agent, now, _alert_sections(task), asked))
@@ -70,6 +73,7 @@ def chat_messages(
     instructions: Mapping[str, str],
     sections: Sequence[str] = (),
     *,
+    skills: Sequence[str] = (),
     tools: bool = True,
 ) -> tuple[Message, ...]:
     """Returns the system and user message of an agent that answers a question about an investigation.
@@ -81,6 +85,7 @@ def chat_messages(
         unavailable: tool servers that could not be opened, name to reason.
         instructions: instructions for each tool server, by name.
         sections: texts that the strategy adds to the system message.
+        skills: sections about skills (`tarsy.engine.prompts.skills`).
         tools: whether the agent has any tool.
     """
     told = [f"## History of the investigation\n\n{question.history}"]
@@ -89,7 +94,7 @@ def chat_messages(
     evidence = template("evidence").substitute()
     rules = template("chat").substitute(evidence=evidence, look=look, conduct=_conduct(agent))
     return (
-        _system([rules, *_servers(unavailable, instructions), *sections]),
+        _system([rules, *_servers(unavailable, instructions), *skills, *sections]),
         _user(agent, now, told, f"{asked}\n\n{fence('QUESTION', question.text)}"),
     )
 

@@ -37,10 +37,14 @@ def tool_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
 def observation_text(ref: str, tool: str, outcome: ToolOutcome) -> str:
     """Returns the content of a ReAct observation. It is a user message, so the result is fenced.
 
+    The text of a skill is not: it is no data.
+
     Args:
         ref: id that citations of the call use (`tarsy.record.ids.call_ref`).
         tool: `server.tool`, as the model wrote it.
         outcome: result or error of the call.
     """
+    if outcome.skills:
+        return f"Observation: {result_header(ref, tool)}\n{readable(outcome.content)}"
     error = f"Error executing {inline(tool)}:\n" if outcome.is_error else ""
     return f"Observation: {result_header(ref, tool)}\n{error}{fence('TOOL_RESULT', outcome.content)}"

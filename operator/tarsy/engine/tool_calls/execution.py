@@ -29,6 +29,8 @@ from tarsy.engine.prompts.extraction import outside_error_told
 from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
+from tarsy.engine.skills.agent_skills import LOAD_SKILL, AgentSkills
+from tarsy.engine.skills.loading import skill_events
 from tarsy.engine.tool_calls.extraction import TEXT_WITHHELD, OutsideResult, extracted_fields, told_of_outside
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
 from tarsy.engine.tool_calls.loop_guard import original
@@ -310,7 +312,8 @@ async def _record(
         long = LongResult(call.turn, call.id, outcome.content, setting)
         told = replace(outcome, content=long.shortened("it is an error"))
     result = replace(_result(call, outcome, told, context), duration_ms=elapsed_ms, interrupted=interrupted)
-    await _close(call, result, [event, *_cleaned_events(call, outcome, context)], context)
+    events = [event, *_cleaned_events(call, outcome, context), *_skill_events(call, outcome, context)]
+    await _close(call, result, events, context, outcome.skills)
 
 
 def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolCallContext) -> ToolCallResult:
@@ -332,11 +335,17 @@ def _result(call: _Call, outcome: ToolOutcome, told: ToolOutcome, context: ToolC
     )
 
 
-async def _close(call: _Call, result: ToolCallResult, events: Sequence[Event], context: ToolCallContext) -> None:
-    """Writes boundary (d), with the loop's state as it is then."""
+async def _close(
+    call: _Call, result: ToolCallResult, events: Sequence[Event], context: ToolCallContext, skills: Sequence[str] = ()
+) -> None:
+    """Writes boundary (d), with the loop's state as it is then, and the skills that the result contains."""
     conversation = context.conversation
     async with conversation.writing:
-        loop = conversation.loop.model_copy(update={"tool_calls": conversation.loop.tool_calls + 1})
+        loop = conversation.loop
+        counted = loop.tool_calls + (call.turn.call.name != LOAD_SKILL)  # a skill is no evidence
+        others = [one for one in loop.loaded_skills if one[0] not in skills]
+        loaded = (*others, *((name, result.message_seq) for name in skills))
+        loop = loop.model_copy(update={"tool_calls": counted, "loaded_skills": loaded})
         await context.world.recorder.tool_call_finished(replace(result, loop=loop), events)
         conversation.put(result.message_seq, result.message)
         conversation.loop = loop
@@ -345,6 +354,13 @@ async def _close(call: _Call, result: ToolCallResult, events: Sequence[Event], c
 def _cleaned_events(call: _Call, outcome: ToolOutcome, context: ToolCallContext) -> Sequence[Event]:
     what = f"the result of {call.turn.call.name}"
     return cleaned_events(context.conversation, what, [outcome.content], tool_call=call.id)
+
+
+def _skill_events(call: _Call, outcome: ToolOutcome, context: ToolCallContext) -> Sequence[Event]:
+    if not outcome.skills:
+        return ()
+    known = AgentSkills.of(context.conversation.plan, context.world.skills).offered
+    return skill_events(context.conversation, [one for one in known if one.name in outcome.skills], call.turn)
 
 
 def _ref(conversation: Conversation, turn: CallTool) -> str:

@@ -21,6 +21,8 @@ from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.limits.budget_stop import note_exceeded
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
+from tarsy.engine.skills.agent_skills import AgentSkills, skill_refusal
+from tarsy.engine.skills.loading import load_skills, loads_skills
 from tarsy.engine.tool_calls.approval import ask_people
 from tarsy.engine.tool_calls.extraction import extracted_fields
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
@@ -82,7 +84,12 @@ async def decide_tool_call(
         RunWaits: the call waits for people.
     """
     name, arguments = turn.call.name, turn.call.arguments
+    skills = AgentSkills.of(conversation.plan, world.skills)
+    loads = loads_skills(turn, skills)
     if (refusal := toolbox.refusal(name)) is not None:
+        return refuse(refusal)
+    in_use = skills.in_use(conversation.loop, before=turn.message_seq)
+    if not loads and (refusal := skill_refusal(in_use, ".".join(toolbox.split(name)))) is not None:
         return refuse(refusal)
     if await _is_unconfirmed(conversation, toolbox.access(name), world):
         return refuse(Refusal(NOTHING_CONFIRMED, _UNCONFIRMED.substitute(tool=name)))
@@ -93,6 +100,8 @@ async def decide_tool_call(
     if world.control.concluding:
         told = ToolOutcome(f"{name} was not called, because the run was asked to conclude.", is_error=True)
         return ToolCallDecision(instead=told, metadata={"made": False})
+    if loads:
+        return ToolCallDecision(instead=load_skills(turn, skills, conversation))
     if (leak := await check_outflow(conversation, turn, toolbox, world)) is not None:
         if toolbox.needs_approval(name):
             await world.approvals.withdraw(call, leak.sentence)

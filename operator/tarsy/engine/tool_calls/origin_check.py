@@ -16,6 +16,7 @@ from tarsy.engine.prompts.fence import inline
 from tarsy.engine.provenance.outflow import SHORTEST_RUN, OutflowSearch
 from tarsy.engine.provenance.search import OriginSearch, TooManyValues, UntrustedDestination
 from tarsy.engine.run_context import RunContext
+from tarsy.engine.skills.agent_skills import AgentSkills
 from tarsy.masking import off_loop
 from tarsy.mcp.arguments.cascade import parse_arguments
 from tarsy.plan.model import DataFlowPlan
@@ -136,6 +137,8 @@ def _prompt_texts(conversation: Conversation, world: RunContext) -> Iterator[tup
     yield from world.prompt_texts
     yield Origin.PLAN, conversation.plan.instructions
     yield from ((Origin.PLAN, server.instructions) for server in conversation.plan.servers)
+    skills = AgentSkills.of(conversation.plan, world.skills)
+    yield from ((Origin.PLAN, skill.text) for skill in skills.in_use(conversation.loop))
 
 
 def _sentence(name: str, found: UntrustedDestination) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tarsy.http.authentication.identity import Caller
-from tarsy.http.intake.bodies import Notification
+from tarsy.http.intake.formats.notification import Notification
 from tarsy.http.intake.routing import target
 from tarsy.http.intake.texts import placed
 from tarsy.kube.access import service_account_subject

@@ -1,4 +1,4 @@
-"""Serves the intake of notifications: three paths on the direct port.
+"""Serves the intake of notifications: a path for each format on the direct port.
 
 Decision: they are not part of the route table, because senders may authenticate by more than a token, and because the
 format of the bodies is that of the senders.
@@ -9,7 +9,7 @@ from functools import partial
 from aiohttp import web
 
 from tarsy.http.authentication.frontends import BearerFrontend
-from tarsy.http.intake.bodies import BodyFormat
+from tarsy.http.intake.body_format import BODY_FORMATS, BodyFormat
 from tarsy.http.intake.configuration import Configuration
 from tarsy.http.intake.senders import Senders, SenderSecretReader
 from tarsy.http.intake.taking import Taking
@@ -18,7 +18,6 @@ from tarsy.observe.metrics import Metrics
 from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, Intake
 
 PREFIX = "/intake/v1"
-SOURCES: tuple[BodyFormat, ...] = ("alertmanager", "json", "text")
 
 
 def add_intake(
@@ -56,5 +55,5 @@ def add_intake(
     async def serve(request: web.Request, source: BodyFormat) -> web.Response:
         return await taking.take(request, source)
 
-    for source in SOURCES:
+    for source in BODY_FORMATS:
         app.router.add_post(f"{PREFIX}/{source}", partial(serve, source=source))

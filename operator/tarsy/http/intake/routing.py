@@ -7,7 +7,8 @@ function. The first route that matches, and that the sender may use, takes the n
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tarsy.http.intake.bodies import IntakeBody, Notification
+from tarsy.http.intake.bodies import IntakeBody
+from tarsy.http.intake.formats.notification import Notification
 from tarsy.plan.matching import InvalidMatcher, format_matcher, matches
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, Matcher
 

@@ -9,9 +9,8 @@ password is tried against all tenants.
 import asyncio
 import base64
 import binascii
-import hashlib
 import hmac
-import re
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from aiohttp import hdrs, web
 from tarsy.http.authentication.frontends import BearerFrontend
 from tarsy.http.authentication.identity import Caller
 from tarsy.http.errors import Unauthorized, Unavailable
+from tarsy.http.intake.signature import is_one_of, sign, signatures_in, signed_time
 from tarsy.kube.access import service_account_subject
 from tarsy.kube.client import ApiError
 from tarsy.llm.registry import SecretProblem
@@ -28,7 +28,6 @@ from tarsy.resources.v1alpha1.alert_route import AlertRoute
 from tarsy.resources.v1alpha1.common import SecretKeyRef
 
 SenderSecretReader = Callable[[SecretKey], Awaitable[str]]
-_SIGNATURE = re.compile(r"(?:sha256=)?([0-9a-f]{64})")
 _REFUSED = "send a bearer token of the cluster, or the secret of an AlertRoute of the namespace in ?namespace="
 
 
@@ -58,11 +57,15 @@ class Senders:
     Args:
         frontend: authenticates bearer tokens.
         read_secret: reads labelled Secrets.
+        clock: returns seconds since 1970.
     """
 
-    def __init__(self, frontend: BearerFrontend, read_secret: SenderSecretReader) -> None:
+    def __init__(
+        self, frontend: BearerFrontend, read_secret: SenderSecretReader, clock: Callable[[], float] = time.time
+    ) -> None:
         self._frontend = frontend
         self._read_secret = read_secret
+        self._clock = clock
 
     async def by_token(self, request: web.Request) -> AlertSender | None:
         """Authenticates by bearer token; returns None without one.
@@ -90,7 +93,7 @@ class Senders:
         scheme, _, rest = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() == "basic":
             return await self._by_password(rest.strip(), routes)
-        if any(_signature(request, route) for route in routes):
+        if any(_signatures(request, route) for route in routes):
             return None
         raise Unauthorized(_REFUSED)
 
@@ -107,16 +110,20 @@ class Senders:
             Unavailable: the Kubernetes API is unavailable.
         """
         opened, name = [], ""
-        made: dict[str, str] = {}
+        made: dict[tuple[str, bytes], str] = {}
         for route in routes:
             wanted = route.spec.auth.hmac if route.spec.auth else None
-            given = _signature(request, route)
+            given = _signatures(request, route)
             if wanted is None or not given:
                 continue
+            at = wanted.timestamp_header
+            before = b"" if at is None else signed_time(request.headers.get(at, ""), self._clock())
             key = await self._secret(route, wanted.secret_ref)
-            if key and key not in made:  # signing a large body takes milliseconds
-                made[key] = await asyncio.to_thread(_sign, key, content)
-            if key and _same(made[key], given):
+            if not key or before is None:
+                continue
+            if (key, before) not in made:  # signing a large body takes milliseconds
+                made[key, before] = await asyncio.to_thread(sign, key, before, content)
+            if is_one_of(made[key, before], given):
                 opened.append(route)
                 name = name or f"signed by {route.metadata.namespace}/{wanted.secret_ref.name}"
         if not opened:
@@ -149,16 +156,10 @@ class Senders:
             raise Unavailable("the Kubernetes API is unavailable; try again") from None
 
 
-def _signature(request: web.Request, route: AlertRoute) -> str:
-    """Returns the signature in the header that a route names; empty without a well-formed one."""
+def _signatures(request: web.Request, route: AlertRoute) -> tuple[str, ...]:
+    """Returns the signatures in the header that a route names, without malformed ones."""
     wanted = route.spec.auth.hmac if route.spec.auth else None
-    given = request.headers.get(wanted.header, "") if wanted is not None else ""
-    found = _SIGNATURE.fullmatch(given.strip().lower())
-    return found[1] if found else ""
-
-
-def _sign(key: str, content: bytes) -> str:
-    return hmac.new(key.encode(), content, hashlib.sha256).hexdigest()
+    return signatures_in(request.headers.get(wanted.header, "")) if wanted is not None else ()
 
 
 def _same(one: str, other: str) -> bool:

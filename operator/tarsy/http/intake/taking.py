@@ -21,8 +21,10 @@ from tarsy.http.authentication.identity import Permission
 from tarsy.http.bodies import UNSIGNED_BODIES, UNSIGNED_EACH, BodyRoom
 from tarsy.http.errors import BadRequest, Forbidden, TimedOut, TooLarge, Unavailable, Unprocessable
 from tarsy.http.intake.alerts import draft_alert, group_hash
-from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, BadBody, BodyFormat, IntakeBody, parse_body
+from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, IntakeBody, parse_body
+from tarsy.http.intake.body_format import BodyFormat
 from tarsy.http.intake.configuration import Configuration
+from tarsy.http.intake.formats.notification import BadBody, NotAnIncident
 from tarsy.http.intake.routing import RouteMatch, match_route, target
 from tarsy.http.intake.senders import AlertSender, Senders
 from tarsy.http.intake.turns import Turns
@@ -49,6 +51,7 @@ _SAID = {
     "NoRoute": "no AlertRoute matches it; `tarsy route --dry-run` explains why",
     "OwnAlert": f"it is about TARSy itself (label {OWN_LABEL}), which does not investigate its own alerts",
     "AlertRefused": "the Kubernetes API rejects its Alert",
+    "NotAnIncident": "it reports neither the start nor the end of an incident",
     "NoAlertType": "the route sets no alertType, and there is no label alertname; set one of them",
 }
 
@@ -140,6 +143,8 @@ class Taking:
         except BadBody as bad:
             await self._reject(received, bad.reason)
             raise BadRequest(bad.message) from None
+        except NotAnIncident:
+            return _answer(await self._reject(received, "NotAnIncident"))
         if not verdicts:
             self._metrics.add(UNROUTED)
             return _answer(await self._reject(received, "NoRoute"))

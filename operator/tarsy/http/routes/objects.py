@@ -15,10 +15,10 @@ from tarsy.http.routes.parameters import ListQuery
 from tarsy.plan.scope import admits
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_as
-from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer, Skill
 
 _R = TypeVar("_R", bound=AnyResource)
-_S = TypeVar("_S", Agent, Chain, LLMProvider, MCPServer)
+_S = TypeVar("_S", Agent, Chain, LLMProvider, MCPServer, Skill)
 _T = TypeVar("_T")
 
 

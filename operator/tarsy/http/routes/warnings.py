@@ -13,10 +13,18 @@ from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import WarningList, WarningView
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_object
-from tarsy.resources.v1alpha1 import Agent, AlertRoute, Chain, InvestigationDefaults, LLMProvider, MCPServer
+from tarsy.resources.v1alpha1 import Agent, AlertRoute, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
 from tarsy.resources.v1alpha1.common import ConditionType
 
-_KINDS: tuple[type[AnyResource], ...] = (Agent, AlertRoute, Chain, InvestigationDefaults, LLMProvider, MCPServer)
+_KINDS: tuple[type[AnyResource], ...] = (
+    Agent,
+    AlertRoute,
+    Chain,
+    InvestigationDefaults,
+    LLMProvider,
+    MCPServer,
+    Skill,
+)
 _WANTED = (
     ConditionType.READY,
     ConditionType.AVAILABLE,

@@ -48,10 +48,12 @@ from tarsy.plan.model._server import (
     UndoRule,
     WorkloadTransport,
 )
+from tarsy.plan.model._skill import AgentSkill, SkillPlan
 
 __all__ = [
     "AgentLimits",
     "AgentPlan",
+    "AgentSkill",
     "ApprovalPlan",
     "Backend",
     "CallLimits",
@@ -81,6 +83,7 @@ __all__ = [
     "ReplayPlan",
     "SecretKey",
     "ServerPlan",
+    "SkillPlan",
     "StagePlan",
     "StdioTransport",
     "Strategy",

@@ -11,6 +11,7 @@ from pydantic import Field
 from tarsy.plan.model._provider import ProviderPlan
 from tarsy.plan.model._reference import FrozenModel, ObjectRef
 from tarsy.plan.model._server import MaskingPlan, ServerPlan
+from tarsy.plan.model._skill import AgentSkill, SkillPlan
 
 
 class Strategy(StrEnum):
@@ -90,6 +91,8 @@ class AgentPlan(FrozenModel):
     """Providers that were left out of `fallback` because they cannot do this agent's work."""
     summarizer: ProviderPlan | None = None
     """Summarizes long tool results; None: `provider` does."""
+    skills: tuple[AgentSkill, ...] = Field(default=(), exclude_if=lambda skills: not skills)
+    """Only in plans with skills, so that older workers can read all others."""
 
 
 class ChangesPlan(FrozenModel):
@@ -164,6 +167,8 @@ class Plan(FrozenModel):
     """MCPServers among them that the alert names itself; a user needs permission to use them for this run."""
     replay: ReplayPlan | None = Field(default=None, exclude_if=lambda replay: replay is None)
     """Only in plans of replays, so that older workers can read all others."""
+    skills: tuple[SkillPlan, ...] = Field(default=(), exclude_if=lambda skills: not skills)
+    """The skills of all agents, by namespace and name."""
     not_used: tuple[str, ...] = ()
     """A sentence for each setting that is ignored because the run acts with the rights of another namespace."""
 

@@ -1,7 +1,7 @@
 """Shows the objects of a serving revision as a catalog that runs are planned from, limited by the current objects.
 
-Agents, and InvestigationDefaults of the revision's own namespaces, come from the revision only: one that was created
-later is not part of it. MCPServers and LLMProviders that a run brings itself are the current ones.
+Agents, Skills, and InvestigationDefaults of the revision's own namespaces, come from the revision only: one that was
+created later is not part of it. MCPServers and LLMProviders that a run brings itself are the current ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.skill import Skill
 
 _R = TypeVar("_R", bound=AnyResource)
 
@@ -61,8 +62,12 @@ class ServingCatalog:
         return found if isinstance(found, kind) else None
 
     def list(self, kind: type[_R], namespace: str) -> Sequence[_R]:
-        """Lists the current objects of a kind in a namespace."""
-        return self._current.list(kind, namespace)
+        """Lists the current objects of a kind in a namespace; of Skills those of the revision that still exist."""
+        listed = self._current.list(kind, namespace)
+        if kind is not Skill:
+            return listed
+        kept = (self.get(kind, namespace, one.metadata.name) for one in listed)
+        return [one for one in kept if one is not None]
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """Returns the current labels of a namespace."""
@@ -79,7 +84,7 @@ class ServingCatalog:
         return self._current.is_invalid(kind, namespace, name)
 
     def _is_absent(self, kind: type[AnyResource], namespace: str) -> bool:
-        return kind is Agent or (kind is InvestigationDefaults and namespace in self._snapshot.places)
+        return kind in (Agent, Skill) or (kind is InvestigationDefaults and namespace in self._snapshot.places)
 
     def _limited(self, kept: AnyResource, now: AnyResource) -> AnyResource:
         spec: object
@@ -91,6 +96,8 @@ class ServingCatalog:
                 spec = withdrawal.server_spec(kept.spec, now.spec)
             case LLMProvider(), LLMProvider():
                 spec = withdrawal.provider_spec(kept.spec, now.spec)
+            case Skill(), Skill():
+                spec = kept.spec.model_copy(update={"allowed_namespaces": now.spec.allowed_namespaces})
             case InvestigationDefaults(), InvestigationDefaults():
                 spec = withdrawal.defaults_spec(kept.spec, now.spec)
             case _:

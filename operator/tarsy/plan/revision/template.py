@@ -58,6 +58,7 @@ def template(chain: Chain, catalog: Catalog, library_namespace: str | None) -> P
         chain=chain,
         catalog=catalog,
         library_namespace=library_namespace,
+        any_alert=True,
     )
 
 

@@ -22,6 +22,7 @@ from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationS
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
+from tarsy.resources.v1alpha1.skill import Skill, SkillSpec, SkillStatus
 from tarsy.resources.v1alpha1.tool_approval import ToolApproval, ToolApprovalSpec, ToolApprovalStatus
 
 KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
@@ -40,6 +41,7 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             EvalSuite,
             EvalRun,
             ToolApproval,
+            Skill,
             AlertSchedule,
         )
     }
@@ -82,6 +84,9 @@ __all__ = [
     "LLMProviderSpec",
     "MCPServer",
     "MCPServerSpec",
+    "Skill",
+    "SkillSpec",
+    "SkillStatus",
     "Stage",
     "StageAgent",
     "Synthesis",

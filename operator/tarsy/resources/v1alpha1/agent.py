@@ -22,6 +22,7 @@ from tarsy.resources.v1alpha1.common import (
     ToolPolicy,
 )
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
+from tarsy.resources.v1alpha1.skill import SkillSelections
 
 
 class AgentSpec(Model):
@@ -34,6 +35,12 @@ class AgentSpec(Model):
         default=None, description="Instructions for the agent, in addition to the common ones."
     )
     mcp_servers: McpSelections | None = Field(default=None, description="MCP servers whose tools the agent may use.")
+    skills: SkillSelections | None = Field(
+        default=None,
+        description="Skills of the agent. Of those that have appliesTo, only the ones that apply to the run are used. "
+        "Defaults to all Skills in the namespace of the chain whose appliesTo applies to the run. An empty list is "
+        "none.",
+    )
     tool_policy: ToolPolicy | None = Field(
         default=None,
         description="ReadOnly (the default): the agent gets only tools known to be read-only. Approve: the agent "

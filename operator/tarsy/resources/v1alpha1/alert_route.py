@@ -44,7 +44,9 @@ Pointer = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern
 class Matcher(Model):
     """A condition on one label, as in Alertmanager. A missing label counts as empty."""
 
-    name: MatcherLabel = Field(description="Label name. The label __source__ is alertmanager, json or text.")
+    name: MatcherLabel = Field(
+        description="Label name. The label __source__ is the format of the body: the last part of the intake's path."
+    )
     match_type: Literal["=", "!=", "=~", "!~"] = Field(
         default="=", description="Operator: equal, not equal, matches the expression, does not match the expression."
     )
@@ -63,11 +65,20 @@ class BasicAuth(Model):
 
 
 class HmacAuth(Model):
-    """An HMAC-SHA256 signature of the body, in hex, with an optional `sha256=` prefix."""
+    """An HMAC-SHA256 signature of the body, in hex, alone or after `sha256=` or `v1=`; several follow a comma."""
 
     secret_ref: SecretKeyRef = Field(description="Secret key with the shared key.")
     header: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=HEADER_NAME)] = Field(
-        default="X-Hub-Signature-256", description="Header that carries the signature."
+        default="X-Hub-Signature-256",
+        description="Header that carries the signature: X-PagerDuty-Signature of PagerDuty, X-Signature of Flux, "
+        "X-Grafana-Alerting-Signature of Grafana.",
+    )
+    timestamp_header: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=HEADER_NAME)] | None = (
+        Field(
+            default=None,
+            description="Header with the time at which the sender signed, in seconds since 1970, as Grafana can send "
+            "it. The signature is then that of the time, a colon and the body, and holds for five minutes.",
+        )
     )
 
 

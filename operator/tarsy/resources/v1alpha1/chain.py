@@ -37,6 +37,7 @@ from tarsy.resources.v1alpha1.common import (
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.notify import Notify
 from tarsy.resources.v1alpha1.pre_approval import MAX_PRE_APPROVED, PreApproval
+from tarsy.resources.v1alpha1.skill import SkillSelections
 
 Revision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16)]
 """The first 16 hexadecimal digits of the digest of a revision."""
@@ -56,6 +57,7 @@ class StageAgent(Model):
     strategy: Strategy | None = Field(default=None, description="Strategy of the agent.")
     max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the agent.")
     mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the agent.")
+    skills: SkillSelections | None = Field(default=None, description="Skills of the agent, instead of its own.")
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
 
 

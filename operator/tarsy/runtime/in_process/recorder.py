@@ -253,7 +253,8 @@ class MemoryRecorder:
         for row in sorted(self.record.tool_calls.values(), key=lambda r: r.start.attempt):
             execution = self.record.executions[row.start.execution].start
             if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
-                stage, tool = self.record.stages[execution.stage].start.name, f"{row.start.server}.{row.start.tool}"
+                stage = self.record.stages[execution.stage].start.name
+                tool = f"{row.start.server}.{row.start.tool}".removeprefix(".")
                 result = Evidence(
                     row.start.id,
                     stage,
