@@ -29,6 +29,7 @@ from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
+from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.tool_definitions import ToolDefinitions
@@ -82,6 +83,9 @@ class StorePorts:
 
     definitions: ToolDefinitions | None = None
     """Definitions of tools of MCPServers with `spec.pin`; None: they are not stored."""
+
+    reviews: Reviews | None = None
+    """Verdicts of people on findings; None: Reviews are ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tarsy.controllers import (
     eval_suite,
     investigation,
     mcp_server,
+    review,
     skill,
     tool_approval,
 )
@@ -34,6 +35,7 @@ from tarsy.resources.v1alpha1 import (
     EvalSuite,
     Investigation,
     MCPServer,
+    Review,
     Skill,
     ToolApproval,
 )
@@ -73,6 +75,8 @@ class Reconciler:
                 await context.store.evals.deleted(UUID(uid))
             if key.kind == ToolApproval.KIND and context.store.approvals is not None:
                 await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
+            if key.kind == Review.KIND and context.store.reviews is not None:
+                await context.store.reviews.release(UUID(uid))
             if key.kind == MCPServer.KIND and context.store.definitions is not None:
                 await context.store.definitions.forget(uid)
                 context.noted_tools.pop(uid, None)
@@ -106,6 +110,9 @@ class Reconciler:
             case ToolApproval() as obj:
                 approvals = context.store.approvals
                 return None if approvals is None else await tool_approval.reconcile(obj, approvals, context)
+            case Review() as obj:
+                reviews = context.store.reviews
+                return None if reviews is None else await review.reconcile(obj, reviews, context)
             case Skill() as obj:
                 return await skill.reconcile(obj, context)
             case obj:

@@ -61,6 +61,7 @@ from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
+from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.tool_definitions import ToolDefinitions
@@ -176,6 +177,7 @@ def _controller(
             revisions=Revisions(pool),
             approvals=ApprovalStore(pool),
             definitions=ToolDefinitions(pool),
+            reviews=Reviews(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,

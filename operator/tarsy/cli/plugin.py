@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import approvals, evals, evidence, server_tools, skills
+from tarsy.cli.commands import approvals, evals, evidence, reviews, server_tools, skills
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -41,6 +41,8 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         approvals.approvals,
         approvals.approve,
         approvals.reject,
+        reviews.reviews,
+        reviews.review,
         commands.cancel,
         commands.conclude,
         commands.completion,

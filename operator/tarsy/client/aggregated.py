@@ -19,6 +19,7 @@ from tarsy.client.refusals import (
     READ_OBJECTS,
     READ_SKILLS,
     WRITE,
+    WRITE_REVIEWS,
     Right,
     namespace_of,
     refusal_error,
@@ -27,7 +28,9 @@ from tarsy.client.refusals import (
 from tarsy.http.decision_entry import Verdict, entry_patch, why_undecidable
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.replay_manifest import replay_manifest
+from tarsy.http.review_entry import review_manifest
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.reviews import ReviewResult, ReviewsBody
 from tarsy.http.views.skills import SkillView
 from tarsy.kube.access import Subject, own_identity
 from tarsy.kube.client import ApiError, KubeClient
@@ -207,6 +210,24 @@ class AggregatedClient:
                 )
                 raise ApiUseError(text, 404) from None
             raise refusal_error(error, DECIDE, namespace, self._whom) from None
+
+    async def review(self, namespace: str, body: ReviewsBody) -> list[ReviewResult]:
+        """Creates a Review in `namespace` for each investigation of `body`; returns what became of each."""
+        results = []
+        for name in dict.fromkeys(body.investigations):
+            with self._refusals(WRITE_REVIEWS, namespace):
+                found = await self._client.find("Investigation", namespace, name)
+            manifest = review_manifest(namespace, name, body, found)
+            try:
+                made = await self._client.create(manifest)
+            except ApiError as error:
+                refused = refusal_error(error, WRITE_REVIEWS, namespace, self._whom)
+                if error.transient or error.status == 401:
+                    raise refused from None
+                results.append(ReviewResult(investigation=name, review=None, error=str(refused)))
+            else:
+                results.append(ReviewResult(investigation=name, review=made["metadata"]["name"], error=None))
+        return results
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
         """Patches the user's own entry in `spec.acceptedTools` of an MCPServer; returns the username.

@@ -16,6 +16,7 @@ from tarsy.client.errors import ApiUseError
 from tarsy.client.refusals import Right
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.reviews import ReviewResult, ReviewsBody
 from tarsy.http.views.skills import SkillView
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -150,6 +151,18 @@ class TarsyClient(Protocol):
 
         Raises:
             ApiUseError: the API refused or could not be reached, or the call does not wait any more.
+        """
+        ...
+
+    async def review(self, namespace: str, body: ReviewsBody) -> list[ReviewResult]:
+        """Says something about findings, in Reviews of the user; returns what became of each.
+
+        Args:
+            namespace: of the investigations.
+            body: what the user says.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached.
         """
         ...
 

@@ -26,6 +26,7 @@ from tarsy.client.refusals import (
     READ_SKILLS,
     READ_TIMELINE,
     WRITE,
+    WRITE_REVIEWS,
     Right,
     namespace_of,
     refusals,
@@ -33,6 +34,7 @@ from tarsy.client.refusals import (
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.models import DIRECT_PREFIX
 from tarsy.http.views.approvals import ApprovalItem, ApprovalPage, ApprovalView
+from tarsy.http.views.reviews import ReviewResult, ReviewResults, ReviewsBody
 from tarsy.http.views.skills import SkillList, SkillView
 from tarsy.kube.client import ApiError
 
@@ -179,6 +181,12 @@ class DirectClient:
         body |= {"reason": reason} if reason else {}
         path = approval_path(shown.namespace, shown.name, "decisions")
         return as_model(ApprovalView, await self._call("POST", path, DECIDE, body=body))
+
+    async def review(self, namespace: str, body: ReviewsBody) -> list[ReviewResult]:
+        """Posts what the user says about findings in `namespace`, the `body`; returns what became of each."""
+        said = body.model_dump(mode="json", by_alias=True, exclude_none=True)
+        made = await self._call("POST", f"/namespaces/{namespace}/reviews", WRITE_REVIEWS, body=said)
+        return list(as_model(ReviewResults, made).items)
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
         """Raises ApiUseError: an acceptance is written through the Kubernetes API only."""

@@ -37,6 +37,8 @@ READ_SKILLS = Right("read Skills and their texts", "tarsy-viewer")
 ACCEPT_TOOLS = Right("accept tools of MCPServers", "tarsy-tool-acceptor")
 WRITE = Right("submit alerts, ask questions, replay, conclude or cancel investigations", "tarsy-investigator")
 READ_APPROVALS = Right("read calls of tools that wait for approval", "tarsy-approver")
+READ_REVIEWS = Right("read reviews of findings", "tarsy-viewer")
+WRITE_REVIEWS = Right("review findings", "tarsy-reviewer")
 DECIDE = Right("decide about calls of tools", "tarsy-approver")
 
 

@@ -25,10 +25,12 @@ _SERVED = {
     "investigations/events": ("InvestigationEvents", "get"),
     "investigations/timeline": ("InvestigationTimeline", "get"),
     "investigations/trace": ("InvestigationTrace", "get"),
+    "investigations/review": ("InvestigationReview", "get"),
     "mcpservers/tools": ("MCPServerTools", "get"),
     "skills/text": ("SkillText", "get"),
     "changes": ("Changes", "list"),
     "triage": ("Triage", "list"),
+    "reviews": ("Reviews", "list"),
     "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),
 }
 """Kind and verb of each served resource; the verb is that by which the Kubernetes API authorizes its path."""

@@ -27,7 +27,7 @@ NEEDS_POLICIES = (1, 30)
 SERVICE, CONFIGURED = manifest("base/admission.yaml")
 POLICIES = [
     obj
-    for name in ("accept", "approve", "author", "promote", "registrations", "use")
+    for name in ("accept", "approve", "author", "promote", "registrations", "review", "use")
     for obj in manifest(f"components/policies/{name}.yaml")
 ]
 As = Callable[..., contextlib.AbstractAsyncContextManager[KubeClient]]
@@ -59,7 +59,8 @@ async def _install(api: LocalApi) -> None:
             await rights.put_rights(admin, manifest(f"{name}.yaml"))
         for role, group in (("tarsy-viewer", "viewers"), ("tarsy-investigator", "on-call"), ("tarsy-author", "authors"),
                             ("tarsy-tracer", "tracers"), ("tarsy-promoter", "promoters"),
-                            ("tarsy-approver", "approvers"), ("tarsy-tool-acceptor", "acceptors")):  # fmt: skip
+                            ("tarsy-approver", "approvers"), ("tarsy-tool-acceptor", "acceptors"),
+                            ("tarsy-reviewer", "reviewers")):  # fmt: skip
             await rights.put_rights(admin, [binding(role, group)])
 
 
@@ -81,7 +82,16 @@ async def admin(server: LocalApi) -> AsyncIterator[KubeClient]:
             for obj in POLICIES:
                 await client.delete(obj["kind"], None, obj["metadata"]["name"])
         await until("no admission is in force", lambda: _admits(client, stamped=False))
-        for kind in ("Alert", "AlertSchedule", "Investigation", "ChatMessage", "Chain", "MCPServer", "ToolApproval"):
+        for kind in (
+            "Alert",
+            "AlertSchedule",
+            "Investigation",
+            "ChatMessage",
+            "Chain",
+            "MCPServer",
+            "ToolApproval",
+            "Review",
+        ):
             for obj in await client.list(kind, SHOP):
                 await client.delete(kind, SHOP, obj["metadata"]["name"])
 

@@ -28,15 +28,22 @@ OURS = (
     "tarsy-promoter",
     "tarsy-approver",
     "tarsy-tool-acceptor",
+    "tarsy-reviewer",
 )
 CLUSTERS = ("view", "edit", "admin")
 GROUPS = dict(
-    zip(OURS, ("viewers", "on-call", "authors", "tracers", "promoters", "approvers", "acceptors"), strict=True)
+    zip(
+        OURS,
+        ("viewers", "on-call", "authors", "tracers", "promoters", "approvers", "acceptors", "reviewers"),
+        strict=True,
+    )
 )
 RUNS = ("alerts", "chatmessages", "investigations")
 EVAL_RUNS = ("evalruns",)
 APPROVALS = ("toolapprovals",)
-CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in RUNS + EVAL_RUNS + APPROVALS))
+REVIEWS = ("reviews",)
+OTHERS = RUNS + EVAL_RUNS + APPROVALS + REVIEWS
+CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in OTHERS))
 READ, WRITE = ("get", "list", "watch"), ("create", "update", "patch", "delete")
 Question = tuple[str, str, str, str]
 
@@ -82,9 +89,18 @@ def questions() -> list[tuple[str, list[Question]]]:
             "accept tools of MCPServers (what the policy `tarsy-accept` lets them)",
             of(("patch", "approve"), ("mcpservers",)),
         ),
+        (
+            "see reviews, and which findings need one",
+            [
+                *of(READ, REVIEWS),
+                ("get", "record.tarsy.dev", "investigations", "review"),
+                ("list", "record.tarsy.dev", "reviews", ""),
+            ],
+        ),
+        ("review: claim findings and write verdicts (their own Reviews only)", of(WRITE, REVIEWS)),
         ("read the definitions of tools", [("get", "record.tarsy.dev", "mcpservers", "tools")]),
         ("read the texts of skills", [("get", "record.tarsy.dev", "skills", "text")]),
-        ("create them in another's name", of(("attribute",), RUNS + EVAL_RUNS + APPROVALS)),
+        ("create them in another's name", of(("attribute",), OTHERS)),
         ("write what TARSy writes (status)", [("patch", "tarsy.dev", k.PLURAL, "status") for k in KINDS.values()]),
         ("read Secrets", [("get", "", "secrets", "")]),
     ]
@@ -116,7 +132,7 @@ def table(found: Mapping[str, Mapping[str, str]]) -> str:
         "# Who can do what",
         "",
         "What each role may do in the namespace it is bound in, as an API server answers (SubjectAccessReview). Made",
-        "by `tests/integration/admission/test_roles.py`; do not edit. The first seven are of `base/people.yaml`; the",
+        "by `tests/integration/admission/test_roles.py`; do not edit. The first eight are of `base/people.yaml`; the",
         "last three are every cluster's own, into which those are aggregated.",
         "",
         "| | " + " | ".join(f"`{role}`" for role in roles) + " |",

@@ -51,6 +51,7 @@ from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
+from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.tool_definitions import ToolDefinitions
@@ -117,6 +118,7 @@ class Desk:
         self.revisions = Revisions(pool)
         self.approvals = ApprovalStore(pool)
         self.definitions = ToolDefinitions(pool)
+        self.reviews = Reviews(pool)
         self.changed = asyncio.Event()
         self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
@@ -179,6 +181,7 @@ class Desk:
                     revisions=self.revisions,
                     approvals=self.approvals,
                     definitions=self.definitions,
+                    reviews=self.reviews,
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,

@@ -106,6 +106,11 @@ MAY = {
     "listToolApprovals everywhere": ALONE,
     "getToolApproval": WAITING,
     "getToolApprovalEvidence": WAITING,
+    "listReviews": READ,
+    "listReviews everywhere": ALONE,
+    "listNamespaceReviews": READ,
+    "getReview": READ,
+    "createReviews": ALONE,  # and who has the role tarsy-reviewer: test_reviews.py
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
     "listSkills": CONFIGURATION,
     "listSkills everywhere": ALONE,
@@ -139,6 +144,7 @@ BODIES = {
     "planAlert": {"alertType": "none"},
     "startReplay": {"onMiss": "Refuse"},
     "signInByCode": {"code": "0123456789abcdef"},
+    "createReviews": {"action": "Claim", "investigations": ["i1"]},
     "decideToolApproval": {"decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"},
 }
 QUERIES = {"compareInvestigations": "?other=i1", "getVerdict": "?target=deploy/checkout"}
@@ -308,12 +314,15 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
         "getChanges",
         "getTriage",
         "getToolApprovalEvidence",
+        "listReviews",
+        "listNamespaceReviews",
+        "getReview",
     }
     for route in passed_on:
         assert route.method == "GET" and route.permission is not None
         assert route.permission.group == "record.tarsy.dev"
         # The Kubernetes API asks by the path: without a name verb list, else get; a further part is the subresource.
-        resource, *name = route.path.split("/")[3:]
+        resource, *name = route.path.removeprefix("/namespaces/{namespace}")[1:].split("/")
         assert resource == route.permission.resource
         assert route.permission.verb == ("get" if name else "list")
         assert (name[1] if name else "") == route.permission.subresource
@@ -354,8 +363,8 @@ async def test_authorization_matrix_through_the_kubernetes_api(scene: Scene) -> 
     door = f"https://127.0.0.1:{scene.server.record_port}"
     wrong = []
     for key, route, everywhere in _asked():
-        if not route.aggregated:
-            continue
+        if not route.aggregated or (not everywhere and _is_for_namespaces(route)):
+            continue  # a path without a namespace is authorized cluster-wide, whatever its query names
         for person in scene.people:
             ways = [(scene.api.url, client_tls(), person.headers)]
             if person.user is not None:

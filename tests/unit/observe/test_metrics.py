@@ -133,6 +133,7 @@ def test_labels_know_the_words_of_the_other_rooms() -> None:
         "ChatMessage",
         "EvalRun",
         "ToolApproval",
+        "Review",
     }
     assert closed(table.CONFIGURATION) >= {AVAILABLE, *NOTIFYING}
     assert {kind for kind in KINDS if "notify" in KINDS[kind].model_fields["spec"].annotation.model_fields} == set(

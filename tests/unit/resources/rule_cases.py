@@ -25,6 +25,7 @@ from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
 from tarsy.resources.v1alpha1.notify import NotifyTarget
+from tarsy.resources.v1alpha1.review import ReviewSpec
 from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSpec
 from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
@@ -50,6 +51,9 @@ EVAL_CASE = {"suiteUid": "u", "name": "c", "digest": "0" * 64}
 RUN_REF = {"name": "a", "uid": "1", "kind": "Investigation"}
 CHANGED = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1", "specHash": f"sha256:{'c' * 64}"}
 DECISION = {"username": "anna", "decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"}
+REVIEW = {"investigationRef": {"name": "a"}}
+RIGHT = {"verdict": "Right"}
+CAUSE = {"rootCause": {"kind": "Deployment", "name": "a"}}
 TOOL_APPROVAL: dict[str, Any] = {
     "runRef": RUN_REF,
     "call": {"id": "call_1", "server": "deploy", "serverNamespace": "shop", "tool": "scale", "access": "changes"},
@@ -257,6 +261,18 @@ CASES = [
             "author": AUTHORS,
         },
     ),
+    *changes(
+        ReviewSpec,
+        REVIEW,
+        {"investigationRef": ({"name": "a"}, {"name": "b"}), "author": AUTHORS},
+    ),
+    Case(
+        ReviewSpec, "!has(self.reopen)", REVIEW | {"reopen": True}, REVIEW | RIGHT | {"reopen": True}, id="and-verdict"
+    ),
+    Case(
+        ReviewSpec, "!has(self.reopen)", REVIEW | RIGHT | {"reopen": False}, REVIEW | RIGHT | {"reopen": True}, id="not"
+    ),
+    Case(ReviewSpec, "|| has(self.verdict)", REVIEW | RIGHT | CAUSE, REVIEW | CAUSE, id="without-verdict"),
     *changes(
         ToolApprovalSpec,
         TOOL_APPROVAL,

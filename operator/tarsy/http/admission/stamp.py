@@ -1,4 +1,4 @@
-"""Decides the admission of new Alerts, Investigations and ChatMessages, and sets their author.
+"""Decides the admission of new Alerts, Investigations, ChatMessages and Reviews, and sets their author.
 
 Decision: the author is the user that the API server authenticated. An object that names its creating user gets the
 current identity of that user. An object that names another user is refused, unless the creating user has the verb
@@ -27,6 +27,7 @@ PROMOTE: Final = "promote"
 """Verb that allows letting a revision of a Chain serve without a passed evaluation."""
 
 CHAINS: Final = "chains"
+REVIEWS: Final = "reviews"
 
 May = Callable[[Subject, ResourceAttributes], Awaitable[bool]]
 
@@ -59,7 +60,7 @@ class Request(_Lax):
     old_object: dict[str, Any] | None = None
 
 
-class Review(_Lax):
+class AdmissionReview(_Lax):
     """An AdmissionReview."""
 
     request: Request
@@ -77,6 +78,8 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
     """
     if request.resource.resource == CHAINS:
         return await _promoted(request, may)
+    if request.resource.resource == REVIEWS and request.operation == "UPDATE":
+        return await _own_review(request, may)
     spec = (request.object or {}).get("spec")
     if request.operation != "CREATE" or not isinstance(spec, Mapping):
         return {"uid": request.uid, "allowed": True}  # an object without a spec is refused by its schema
@@ -121,6 +124,23 @@ async def _promoted(request: Request, may: May) -> dict[str, Any]:
     if not overrides:
         return {"uid": request.uid, "allowed": True}
     return _with(request, _author(user), "/spec/promotion/override/author")
+
+
+async def _own_review(request: Request, may: May) -> dict[str, Any]:
+    """Decides the admission of a changed Review: only its author says something else in it."""
+    old, user = request.old_object or {}, request.user_info
+    before = old.get("spec")
+    author = _name(before.get("author")) if isinstance(before, Mapping) else ""
+    if author == user.username or (request.object or {}).get("spec") == before:
+        return {"uid": request.uid, "allowed": True}
+    subject = Subject(user.username, user.uid, user.groups, user.extra)
+    if await may(subject, ResourceAttributes(ATTRIBUTE, GROUP, REVIEWS, namespace=request.namespace)):
+        return {"uid": request.uid, "allowed": True}
+    return _refused(
+        request,
+        f"spec: {author or 'nobody'} wrote Review {request.name}, and only its author may change it; create a Review "
+        f"of your own ({_permission(request)})",
+    )
 
 
 def _promotion(obj: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from tarsy.http.admission.ca_bundle import keep_ca_bundle, with_authority
-from tarsy.http.admission.stamp import Review, stamped
+from tarsy.http.admission.stamp import AdmissionReview, stamped
 from tarsy.http.admission.tls import ServingCertificate, make_certificate, needs_renewal, server_context
 from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
 from tarsy.http.errors import HttpError
@@ -116,7 +116,7 @@ class Admission:
         try:
             content = await read_whole(self._room, request, "", _MAX_BYTES)
             demand_depth(content)
-            review = Review.model_validate_json(content)
+            review = AdmissionReview.model_validate_json(content)
         except HttpError as error:
             return web.Response(status=error.status, text=error.message)
         except ValidationError:

@@ -22,6 +22,7 @@ from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationS
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
+from tarsy.resources.v1alpha1.review import Review, ReviewSpec, ReviewStatus
 from tarsy.resources.v1alpha1.skill import Skill, SkillSpec, SkillStatus
 from tarsy.resources.v1alpha1.tool_approval import ToolApproval, ToolApprovalSpec, ToolApprovalStatus
 
@@ -43,6 +44,7 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             ToolApproval,
             Skill,
             AlertSchedule,
+            Review,
         )
     }
 )
@@ -84,6 +86,9 @@ __all__ = [
     "LLMProviderSpec",
     "MCPServer",
     "MCPServerSpec",
+    "Review",
+    "ReviewSpec",
+    "ReviewStatus",
     "Skill",
     "SkillSpec",
     "SkillStatus",

@@ -1,0 +1,124 @@
+"""Tests the queue of reviews over HTTP, what was said about one finding, and verdicts with the caller's own token."""
+
+from uuid import uuid4
+
+import pytest
+
+from integration.http.site import Site, Visitor
+from integration.store.build import worker
+from tarsy.cli.reviews import SaidReview, list_reviewable, show_reviews, write_reviews
+from tarsy.client.direct import DirectClient
+from tarsy.client.errors import ApiUseError
+from tarsy.record.finding import Confidence, Finding
+from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
+from tarsy.record.run import RunOutcome, State
+from tarsy.store.claims import Claims
+from tarsy.store.reviews import Reviews
+from tarsy.store.runs import Runs
+
+REVIEWER = [{"apiGroups": ["tarsy.dev"], "resources": ["reviews"], "verbs": ["create"]}]
+READER = [
+    {"apiGroups": ["record.tarsy.dev"], "resources": ["reviews"], "verbs": ["list"]},
+    {"apiGroups": ["record.tarsy.dev"], "resources": ["investigations/review"], "verbs": ["get"]},
+]
+
+
+async def ended(site: Site, namespace: str, name: str, **spec: object) -> None:
+    """A finished investigation, on record and as an object."""
+    made = await site.put("Investigation", namespace, name, {"alert": {"alertType": "PodCrash", "data": "x"}, **spec})
+    pool = site.services.pool
+    run = await site.accepted(namespace, name, id=made["metadata"]["uid"])
+    await Claims(pool).claim(await worker(pool), 10, 1000)
+    finding = Finding(summary="The image is gone.", confidence=Confidence.HIGH)
+    await Runs(pool).finish(run.id, 1, RunOutcome(State.COMPLETED, finding=finding))
+
+
+async def test_findings_are_listed_by_state_and_read_with_what_was_said(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    for name in ("first", "second"):
+        await ended(site, namespace, name)
+    listed = await administrator.get("/reviews", namespace=namespace, limit=1)
+    assert [one["name"] for one in listed.body["items"]] == ["second"]
+    rest = await administrator.get("/reviews", namespace=namespace, limit=1, **{"continue": listed.body["continue"]})
+    assert [one["name"] for one in rest.body["items"]] == ["first"] and rest.body["continue"] is None
+    assert (await administrator.get("/reviews", **{"continue": listed.body["continue"]})).status == 400
+    reviews = Reviews(site.services.pool)
+    run = (await administrator.get(f"/namespaces/{namespace}/investigations/first/review")).body
+    assert (run["state"], run["reviewable"], run["activity"]) == ("NeedsReview", True, [])
+    cause = {"kind": "Deployment", "name": "checkout"}
+    said = ReviewActivity("annas", "anna", ReviewAction.COMPLETED, ReviewVerdict.PARTLY, cause, "Half of it.")
+    await reviews.note(run["uid"], uuid4(), said)
+    found = (await administrator.get(f"/namespaces/{namespace}/investigations/first/review")).body
+    assert (found["state"], found["verdict"], found["rootCause"]["name"]) == ("Reviewed", "Partly", "checkout")
+    (entry,) = found["activity"]
+    assert entry["author"] == "anna" and entry["note"] == "Half of it." and entry["counted"] is True
+    done = await administrator.get(f"/namespaces/{namespace}/reviews", state="Reviewed")
+    assert [(one["name"], one["reviewedBy"]) for one in done.body["items"]] == [("first", ["anna"])]
+
+
+async def test_several_are_reviewed_at_once_and_each_refusal_is_told(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    await ended(site, namespace, "one")
+    await ended(site, namespace, "two")
+    reviewer = await site.visitor(namespace, "anna", here=REVIEWER)
+    body = {"action": "Complete", "verdict": "Wrong", "investigations": ["one", "none", "two", "one"]}
+    answer = await reviewer.post(f"/namespaces/{namespace}/reviews", body)
+    assert [(one["investigation"], one["error"] is None) for one in answer.body["items"]] == [
+        ("one", True),
+        ("none", False),
+        ("two", True),
+    ]
+    assert "there is no record of Investigation" in answer.body["items"][1]["error"]
+    made = await site.services.kube.list("Review", namespace)
+    investigation = await site.services.kube.get("Investigation", namespace, "one")
+    (of_one,) = [one for one in made if one["spec"]["investigationRef"]["name"] == "one"]
+    assert of_one["spec"]["verdict"] == "Wrong"
+    assert of_one["spec"]["investigationRef"]["uid"] == investigation["metadata"]["uid"]
+    assert of_one["metadata"]["ownerReferences"][0]["uid"] == investigation["metadata"]["uid"]
+    wrong_ones: tuple[dict[str, object], ...] = (
+        {"action": "Complete"},
+        {"action": "Claim", "verdict": "Right"},
+        {"action": "Claim", "note": 1},
+        {"action": "Claim", "investigations": [f"i-{n}" for n in range(51)]},
+    )
+    for wrong in wrong_ones:
+        refused = await reviewer.post(f"/namespaces/{namespace}/reviews", {"investigations": ["one"]} | wrong)
+        assert refused.status == 400, wrong
+    viewer = await site.visitor(namespace, "eve", here=READER)
+    assert (await viewer.get(f"/namespaces/{namespace}/reviews")).status == 200
+    assert (await viewer.post(f"/namespaces/{namespace}/reviews", body)).status == 403
+
+
+async def test_commands_review_findings_and_make_cases_of_them(
+    site: Site, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await ended(site, namespace, "shop.one")
+    reviewer = await site.visitor(namespace, "anna", here=[*REVIEWER, *READER])
+    async with DirectClient(site.base, _token(reviewer), namespace) as client:
+        assert await list_reviewable(client, namespace, "NeedsReview", 50, "text") == 0
+        assert "shop.one" in capsys.readouterr().out
+        said = SaidReview("Complete", "Right", "Deployment/checkout", "As it said.")
+        assert await write_reviews(client, namespace, ["shop.one"], said, "text") == 0
+        assert await write_reviews(client, namespace, ["none"], said, "text") == 1
+        with pytest.raises(ApiUseError, match="write KIND/NAME"):
+            await write_reviews(client, namespace, ["shop.one"], SaidReview("Complete", "Right", "checkout"), "text")
+        with pytest.raises(ApiUseError, match="no verdict that counts names the root cause"):
+            await show_reviews(client, namespace, ["shop.one"], "text", as_case=True)
+        run = await Reviews(site.services.pool).reviewable(namespace, "shop.one")
+        assert run is not None
+        cause = {"kind": "Deployment", "name": "checkout"}
+        entry = ReviewActivity("annas", "anna", ReviewAction.COMPLETED, ReviewVerdict.RIGHT, cause, "As it said.")
+        await Reviews(site.services.pool).note(run.id, uuid4(), entry)
+        capsys.readouterr()
+        assert await show_reviews(client, namespace, ["shop.one"], "text", as_case=True) == 0
+        case = capsys.readouterr().out
+        assert "name: shop-one" in case and "- Deployment/checkout" in case and f"uid: {run.id}" in case
+        assert await show_reviews(client, namespace, ["shop.one"], "text", as_case=False) == 0
+        shown = capsys.readouterr().out
+        assert "Reviewed" in shown and "anna completed: Right, root cause Deployment/checkout" in shown
+
+
+def _token(visitor: Visitor) -> str:
+    return str(visitor.session.headers["Authorization"]).removeprefix("Bearer ")
