@@ -88,6 +88,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     (grown("tarsy_stages_total", "kind, state"), "stage, {{kind}} {{state}}"),
                     (grown("tarsy_agent_executions_total", "strategy, state"), "{{strategy}} {{state}}"),
+                    (grown("tarsy_sub_agent_dispatches_total", "result"), "sub-agent {{result}}"),
                 ),
             ),
             Panel(

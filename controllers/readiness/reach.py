@@ -67,7 +67,8 @@ def servers_of(chain: Chain, cache: Cache) -> list[MCPServer]:
     home, spec = chain.metadata.namespace, chain.spec
     found: dict[str, MCPServer] = {}
     selections: list[Sequence[McpSelection] | None] = [spec.mcp_servers, spec.chat.mcp_servers if spec.chat else None]
-    agents = {slot.name for stage in spec.stages for slot in stage.agents}
+    slots = [slot for stage in spec.stages for slot in stage.agents]
+    agents = {slot.name for slot in slots} | {sub.agent_ref.name for slot in slots for sub in slot.sub_agents}
     for stage in spec.stages:
         selections += [stage.mcp_servers, *(slot.mcp_servers for slot in stage.agents)]
     for name in sorted(agents | {spec.chat.agent} if spec.chat and spec.chat.agent else agents):

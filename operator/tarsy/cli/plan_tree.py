@@ -90,7 +90,14 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
     rows += [("left out", f"{name}, which cannot do this work", of("fallback")) for name in agent.fallback_skipped]
     if agent.summarizer is not None:
         rows.append(("summarizer", _provider(agent.summarizer), of("summarizer")))
-    parent.add(head).add(_table(rows))
+    if (delegation := agent.delegation) is not None:
+        most = f"{delegation.concurrent} at the same time, {delegation.dispatches} dispatches"
+        rows.append(("sub-agents", most, of("delegation.dispatches") or of("delegation.concurrent")))
+    branch = parent.add(head)
+    branch.add(_table(rows))
+    for place, sub in enumerate(delegation.agents if delegation is not None else ()):
+        title = f"sub-agent (at most {sub.max_dispatches})"
+        _agent(branch, title, sub.agent, f"{path}.delegation.agents[{place}].agent", origins)
 
 
 def _figures(root: Tree, plan: Plan, origins: Mapping[str, FieldPath]) -> None:

@@ -57,7 +57,7 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
     head = Text()
     head.append(event.created_at.strftime("%H:%M:%S "), style="dim")
     asked = event.metadata.get("author") if event.type is EventType.USER_QUESTION else None
-    where = str(asked or "/".join(part for part in (event.stage_name, event.agent_name) if part))
+    where = str(asked or "/".join(part for part in (event.stage_name, event.parent_name, event.agent_name) if part))
     head.append(f"{where}  ", style="bold")
     head.append(mark, style=colour)
     if event.type is EventType.LLM_TOOL_CALL:
@@ -266,6 +266,7 @@ def _recorded(event: EventView) -> TimelineEvent:
         updated_at=event.updated_at,
         stage_name=_plain(event.stage),
         agent_name=_plain(event.agent),
+        parent_name=_plain(event.parent),
     )
 
 

@@ -235,7 +235,9 @@ def _id_length(trace: TraceView) -> int:
 
 
 def _head(stage: StageTrace, agent: AgentTrace) -> Text:
-    head = Text(f"{plain(stage.name)}/{plain(agent.name)}", style="bold")
+    parent = next((one.name for one in stage.agents if one.id == agent.parent), None)
+    where = "/".join(plain(part) for part in (stage.name, parent, agent.name) if part)
+    head = Text(where, style="bold")
     head.append(f"  {plain(agent.model)} of {agent.provider}, {agent.strategy}  {_spent(agent.spent)}  ", style="dim")
     head.append(word(agent.state), style="green" if agent.state is State.COMPLETED else "yellow")
     return head

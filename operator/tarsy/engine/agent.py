@@ -5,12 +5,11 @@ Exceptions that leave this module are a lost lease, a record that cannot be writ
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from uuid import UUID
 
+from tarsy.engine.agent_run import AgentResult, AgentRun
 from tarsy.engine.conversation.state import Conversation
-from tarsy.engine.findings.repair import marked, settle_finding
+from tarsy.engine.findings.repair import checked_finding, marked, settle_finding
 from tarsy.engine.limits.budget import BudgetSpent
 from tarsy.engine.limits.budget_stop import (
     NO_CONCLUSION,
@@ -32,62 +31,31 @@ from tarsy.engine.skills.toolbox import SkillToolbox
 from tarsy.engine.strategies.single_call import run_single_call
 from tarsy.engine.strategies.table import STRATEGIES, tool_call_format
 from tarsy.engine.strategies.tool_loop import Purpose, run_loop
+from tarsy.engine.sub_agents.children import execution_start, open_children
+from tarsy.engine.sub_agents.told import delegation_section
+from tarsy.engine.sub_agents.tools import DelegatingToolbox
+from tarsy.engine.sub_agents.verdict import verdict_event, weigh_verdict
 from tarsy.engine.task import Task
 from tarsy.engine.tool_calls.pinned_tools import hold_to_pins
-from tarsy.plan.model import AgentLimits, AgentPlan
 from tarsy.record.ids import event_id
 from tarsy.record.messages import Message
-from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, State
+from tarsy.record.run import ExecutionOutcome, Failure, ModelCallKind, State
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.record.waiting import RunWaits, Wait
-
-
-@dataclass(frozen=True, slots=True)
-class AgentResult:
-    """How an agent execution ended; one that is parked has not, and waits for `wait`."""
-
-    execution: UUID
-    state: State
-    text: str = ""
-    failure: Failure | None = None
-    wait: Wait | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRun:
-    """The input of an agent execution: its id, its stage and index there, its plan, its task and the run's limits."""
-
-    id: UUID
-    stage: UUID
-    index: int
-    plan: AgentPlan
-    task: Task
-    limits: AgentLimits
+from tarsy.record.waiting import RunWaits
 
 
 async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
     """Runs an agent to its end, or until it waits; returns what the record has of it when it is finished already."""
     agent, task = run.plan, run.task
-    record = await world.recorder.begin_execution(
-        ExecutionStart(
-            id=run.id,
-            stage=run.stage,
-            index=run.index,
-            agent=agent.agent,
-            display_name=agent.name,
-            strategy=agent.strategy.value,
-            provider=agent.provider.ref.name,
-            model=agent.provider.model,
-        )
-    )
+    record = await world.recorder.begin_execution(execution_start(run))
     if record.state.finished:
-        return AgentResult(run.id, record.state, record.result or "", record.failure)
+        return AgentResult(run.id, record.state, record.result or "", record.failure, verdict=record.verdict)
     conversation = Conversation.resume(run.stage, agent, run.limits, record)
     if conversation.loop.window is None and not conversation.loop.fallback:
         window = world.windows.get(agent.provider.ref)
         conversation.loop = conversation.loop.model_copy(update={"window": window})
     try:
-        text = await _run_strategy(conversation, task, world)
+        text = await _run_strategy(run, conversation, world)
     except RunWaits as waits:
         return AgentResult(run.id, State.PARKED, wait=waits.wait)
     except ModelCallFailed as error:
@@ -100,13 +68,19 @@ async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
     if not text.strip():
         failure = Failure("EmptyAnswer", f"model {agent.provider.model} gave no answer")
         return await _failed(world, conversation, task, State.FAILED, failure)
-    return await _close(world, conversation, AgentResult(run.id, State.COMPLETED, marked(conversation, text)))
+    text = marked(conversation, text)
+    if task.assignment is None or task.assignment.hypothesis is None:
+        return await _close(world, conversation, AgentResult(run.id, State.COMPLETED, text))
+    verdict = weigh_verdict(text, (await checked_finding(text, world))[0])
+    result = AgentResult(run.id, State.COMPLETED, text, verdict=verdict)
+    return await _close(world, conversation, result, verdict_event(conversation, task.assignment.hypothesis, verdict))
 
 
-async def _run_strategy(conversation: Conversation, task: Task, world: RunContext) -> str:
+async def _run_strategy(run: AgentRun, conversation: Conversation, world: RunContext) -> str:
     """The final answer, its finding sent back where it is the run's and cannot be used."""
+    task = run.task
     if STRATEGIES[conversation.agent.strategy].tool_calls is not None:
-        return await _run_with_tools(conversation, task, world)
+        return await _run_with_tools(run, conversation, world)
     text = conversation.loop.final_answer or await _run_single(conversation, task, world)
     return await _settled(conversation, text, task, world)
 
@@ -138,23 +112,33 @@ async def _run_single(conversation: Conversation, task: Task, world: RunContext)
     return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
 
 
-async def _run_with_tools(conversation: Conversation, task: Task, world: RunContext) -> str:
-    agent = conversation.agent
-    async with world.toolboxes.open(agent.servers) as toolbox:
-        await hold_to_pins(conversation, toolbox, world)
-        told = await _report_missing(conversation, toolbox, world)
-        instructions = builder.server_instructions(agent, toolbox.instructions)
+async def _run_with_tools(run: AgentRun, conversation: Conversation, world: RunContext) -> str:
+    agent, task = conversation.agent, run.task
+    async with (
+        world.toolboxes.open(agent.servers) as servers,
+        open_children(run, conversation, world, run_agent) as subs,
+    ):
+        await hold_to_pins(conversation, servers, world)
+        told = await _report_missing(conversation, servers, world)
+        delegation = run.plan.delegation if subs is not None else None
+        instructions = builder.server_instructions(agent, servers.instructions)
         skills = AgentSkills.of(conversation.plan, world.skills)
-        with_skills: Toolbox = SkillToolbox(toolbox, skills) if conversation.plan.skills else toolbox
-        sections, tools = tool_call_format(agent.strategy, with_skills).sections, bool(toolbox.tools)
+        toolbox: Toolbox = SkillToolbox(servers, skills) if conversation.plan.skills else servers
+        toolbox = toolbox if delegation is None else DelegatingToolbox(toolbox, delegation)
+        sections = list(tool_call_format(agent.strategy, toolbox).sections)
+        tools = bool(servers.tools) or delegation is not None
+        if delegation is not None:
+            sections.append(delegation_section(delegation))
         await _report_cleaned(conversation, task, toolbox.instructions.values(), world)
         await _report_skills(conversation, skills, world)
         told_of = skill_sections(skills)
         opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, told_of, tools=tools)
         try:
             purpose = Purpose(evidence=task.question is None, earlier=bool(task.previous))
-            text = conversation.loop.final_answer or await run_loop(conversation, opening, with_skills, world, purpose)
-            text = await _settled(conversation, text, task, world, with_skills)
+            text = conversation.loop.final_answer or await run_loop(
+                conversation, opening, toolbox, world, purpose, subs
+            )
+            text = await _settled(conversation, text, task, world, toolbox)
         except (ModelCallFailed, BudgetSpent):
             await _report_missing(conversation, toolbox, world, told)
             raise
@@ -177,6 +161,8 @@ def _opening(
     told = (began, unavailable, instructions, sections)
     if task.question is not None:
         return builder.chat_messages(agent, task.question, *told, skills=skills, tools=tools)
+    if task.assignment is not None:
+        return builder.assignment_messages(agent, task.assignment, *told, skills=skills, tools=tools)
     return builder.investigation_messages(agent, task, *told, skills=skills, tools=tools)
 
 
@@ -193,7 +179,8 @@ async def _report_cleaned(
     if conversation.messages:
         return
     question = "" if task.question is None else task.question.text
-    texts = [task.alert_data, task.runbook, question, *instructions]
+    assigned = "" if task.assignment is None else f"{task.assignment.task}\n{task.assignment.hypothesis or ''}"
+    texts = [task.alert_data, task.runbook, question, assigned, *instructions]
     events = cleaned_events(conversation, "alert, runbook, question or instructions of tool servers", texts)
     if events:
         await world.recorder.write_events(events)
@@ -279,6 +266,6 @@ async def _close(world: RunContext, conversation: Conversation, result: AgentRes
                 execution=conversation.execution,
             )
         )
-    outcome = ExecutionOutcome(result.execution, result.state, result.text or None, result.failure)
+    outcome = ExecutionOutcome(result.execution, result.state, result.text or None, result.failure, result.verdict)
     await world.recorder.finish_execution(outcome, events)
     return result

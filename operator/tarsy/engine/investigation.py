@@ -199,7 +199,7 @@ def _has_approvals(plan: Plan) -> bool:
 
 def _has_tools(plan: Plan) -> bool:
     """Whether agents of a plan have tool servers, and no tools of their provider, whose use is not counted."""
-    agents = [agent for stage in plan.stages for agent in stage.agents]
+    agents = [agent for stage in plan.stages for agent in stage.members]
     return any(agent.servers for agent in agents) and not any(agent.native_tools for agent in agents)
 
 

@@ -14,7 +14,7 @@ from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef, SkillPlan
 from tarsy.record.messages import Refusal
-from tarsy.record.provenance import Origin
+from tarsy.record.provenance import Origin, ToldResult
 from tarsy.record.replay import KnownChanges
 from tarsy.record.waiting import ApprovalQuestion, WaitingRoom
 
@@ -73,9 +73,9 @@ class RunContext:
     agent that begins starts from them. `objects` reads the cluster for stages of kind Changes; in a replay,
     `known_changes` answers them from the record instead, given the arguments of their calls. `alert` is the text of the
     alert, whose names and numbers claims may use; `prompt_texts` are the texts of people and of the alert in its
-    prompts, with their origin. `approvals` asks people about calls, and `waiting` tells how long the run may still wait
-    for them. `skills` are those of the plan. `readings` are the forms of results that arguments of calls are looked for
-    in.
+    prompts, with their origin, and `assigned` the task of a sub-agent, which another model wrote. `approvals` asks
+    people about calls, and `waiting` tells how long the run may still wait for them. `skills` are those of the plan.
+    `readings` are the forms of results that arguments of calls are looked for in.
     """
 
     recorder: Recorder
@@ -92,6 +92,7 @@ class RunContext:
     known_changes: Callable[[str], KnownChanges] | None = None
     alert: str = ""
     prompt_texts: Sequence[tuple[Origin, str]] = ()
+    assigned: Sequence[ToldResult] = ()
     approvals: Approvals = field(default_factory=NoApprovals)
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
     skills: Sequence[SkillPlan] = ()

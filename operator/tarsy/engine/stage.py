@@ -9,7 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
-from tarsy.engine.agent import AgentResult, AgentRun, run_agent
+from tarsy.engine.agent import run_agent
+from tarsy.engine.agent_run import AgentResult, AgentRun
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentLimits, AgentPlan, StagePlan, SuccessPolicy

@@ -20,11 +20,20 @@ class ChatQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a sub-agent is asked, in the words of the model that dispatched it."""
+
+    task: str
+    hypothesis: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """The job of a stage.
 
     `synthesise` names the stage whose agents' work is to be combined, `agents` tell how each of them ended;
-    `summarise` is the analysis an executive summary is made of, `question` what is asked instead of an investigation.
+    `summarise` is the analysis an executive summary is made of, `question` what is asked instead of an investigation,
+    `assignment` what a sub-agent is asked.
     `concludes`: the agent's answer is the stage's
     conclusion; `last`: no stage of the chain comes after.
     """
@@ -38,8 +47,13 @@ class Task:
     agents: tuple[AgentWork, ...] = ()
     summarise: str | None = None
     question: ChatQuestion | None = None
+    assignment: Assignment | None = None
     concludes: bool = False
     last: bool = False
+
+    def to_assign(self, assignment: Assignment) -> "Task":
+        """The task of a sub-agent: it sees nothing else of the investigation."""
+        return Task(self.alert_type, "", "", (), self.stage_name, assignment=assignment)
 
     def to_synthesise(self, stage: UUID, agents: tuple[AgentWork, ...]) -> "Task":
         """The task of combining what the agents of `stage` found."""

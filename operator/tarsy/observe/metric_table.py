@@ -117,6 +117,7 @@ _TOOL_ERROR = Label("outcome", ("failed", "interrupted"))
 CONFIDENCE = Label("confidence", ("High", "Medium", "Low", "Inconclusive", "none"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes"))
+DISPATCH = Label("result", ("completed", "failed", "cancelled", "timed_out", "refused"))
 CLAIM = Label("attempt", ("first", "resumed"))
 FATE = Label("fate", ("investigated", "folded", "resolved", "rejected"))
 TOLD_BY = Label("kind", ("slack", "webhook"))
@@ -194,6 +195,7 @@ LEFT = _counter("runs_left", "Runs left to be resumed because Postgres was unava
 
 STAGES = _counter("stages", "Stages that have ended.", STAGE_KIND, ENDS)
 EXECUTIONS = _counter("agent_executions", "Agent executions that have ended.", STRATEGY, ENDS)
+DISPATCHES = _counter("sub_agent_dispatches", "Sub-agents that have ended, and dispatches that were refused.", DISPATCH)
 
 MODEL_CALLS = _counter("llm_calls", "Finished model calls.", PROVIDER_TYPE, CALL_KIND, OUTCOME)
 MODEL_ERRORS = _counter(

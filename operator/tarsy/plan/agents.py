@@ -13,12 +13,12 @@ from tarsy.plan import builtin
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, Strategy
+from tarsy.plan.model import AgentPlan, DelegationPlan, Strategy, SubAgentPlan
 from tarsy.plan.providers import Choice, Fallbacks, Providers, Work, provider_of
 from tarsy.plan.skills import PlannedSkills, Skills
 from tarsy.plan.tools import Servers, Tools, acting_as, strategy_in, union_of
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
-from tarsy.resources.v1alpha1.chain import ChatSettings, Stage, Synthesis
+from tarsy.resources.v1alpha1.chain import CONCURRENT_SUB_AGENTS, ChatSettings, Stage, SubAgentLimits, Synthesis
 from tarsy.resources.v1alpha1.common import FallbackEntry
 
 
@@ -59,7 +59,7 @@ class Agents:
         levels = self._tools.levels_of_stage(stage, at, index)
         found = self._tools.servers_of(levels)
         choice = self._providers.choose((slot.llm_provider, at_slot / "llmProvider"))
-        return self._make(
+        made = self._make(
             slot.display_name or slot.name,
             slot.name,
             levels.agent,
@@ -71,6 +71,71 @@ class Agents:
             skills=self._skills.of(levels),
             wanted=levels.agent is not None,
         )
+        return self._delegating(made, stage, at, index) if slot.sub_agents else made
+
+    def _delegating(self, made: ResolvedAgent | None, stage: Stage, at: FieldPath, index: int) -> ResolvedAgent | None:
+        """Returns an agent with those that it may dispatch; reports what is wrong with them, although it is None."""
+        slot, at_slot = stage.agents[index], (at / "agents")[index]
+        found = [self._sub_agent(stage, at, index, place) for place in range(len(slot.sub_agents))]
+        if made is None:
+            return None
+        if made.plan.strategy in builtin.STRATEGIES_WITHOUT_TOOLS:
+            self._look.report(
+                at_slot / "subAgents",
+                f"an agent with strategy {made.plan.strategy.value} calls no tools and dispatches nobody; use react, "
+                "native-thinking or langchain, or remove subAgents",
+            )
+        if any(one is None for one in found):
+            return None
+        set_ = slot.sub_agent_limits or SubAgentLimits()
+        subs, origins = list[SubAgentPlan](), dict(made.origins)
+        for place, one in enumerate(one for one in found if one is not None):
+            subs.append(one[0])
+            origins |= {f"delegation.agents[{place}].agent.{name}": where for name, where in one[1].items()}
+        for name in ("concurrent", "dispatches"):
+            if getattr(set_, name) is not None:
+                origins[f"delegation.{name}"] = at_slot / "subAgentLimits" / name
+        delegation = DelegationPlan(
+            agents=tuple(subs),
+            concurrent=CONCURRENT_SUB_AGENTS if set_.concurrent is None else set_.concurrent,
+            dispatches=slot.most_dispatches,
+        )
+        return ResolvedAgent(made.plan.model_copy(update={"delegation": delegation}), origins)
+
+    def _sub_agent(
+        self, stage: Stage, at: FieldPath, index: int, place: int
+    ) -> tuple[SubAgentPlan, Mapping[str, FieldPath]] | None:
+        """Returns an agent that one of a stage may dispatch, with the field each of its settings comes from.
+
+        It is made as an agent of the stage is, with the alert's selection of tools and every policy. What the entry of
+        the agent that dispatches it sets for that one does not count for it.
+        """
+        wish = stage.agents[index].sub_agents[place]
+        levels = self._tools.levels_of_sub_agent(stage, at, index, place)
+        at_wish = ((at / "agents")[index] / "subAgents")[place]
+        made = self._make(
+            wish.agent_ref.name,
+            wish.agent_ref.name,
+            levels.agent,
+            levels.strategy(),
+            self._providers.choose((None, at_wish)),
+            iterations=levels.iterations(),
+            servers=self._tools.servers_of(levels),
+            skills=self._skills.of(levels),
+            fallback=((stage.fallback, at / "fallback"),),
+            wanted=levels.agent is not None,
+        )
+        description = (levels.spec.description or "").strip()
+        if levels.agent is not None and not description:
+            self._look.report(
+                at_wish / "agentRef" / "name",
+                f"Agent {wish.agent_ref.name} has no spec.description, so no model knows when to dispatch it; set it",
+            )
+        if made is None:
+            return None
+        most = stage.agents[index].most_dispatches
+        sub = SubAgentPlan(agent=made.plan, description=description, max_dispatches=wish.max_dispatches or most)
+        return sub, made.origins
 
     def synthesis(self, settings: Synthesis, at: FieldPath, stage: Stage) -> ResolvedAgent | None:
         """Returns the agent that merges the results of several agents; it never has MCP tools.

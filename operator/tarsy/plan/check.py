@@ -224,6 +224,8 @@ def _named_by_chain(chain: Chain, at: FieldPath) -> Iterator[_Named]:
             yield from _provider(slot.llm_provider, at_slot)
             yield from _selected(slot.mcp_servers, at_slot)
             yield from _fallback(slot.fallback, at_slot)
+            for place, sub_agent in enumerate(slot.sub_agents):
+                yield _Named(Agent, sub_agent.agent_ref.name, (at_slot / "subAgents")[place] / "agentRef" / "name")
         yield from _selected(stage.mcp_servers, at_stage)
         yield from _fallback(stage.fallback, at_stage)
         if stage.synthesis is not None:

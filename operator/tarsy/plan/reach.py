@@ -101,7 +101,7 @@ def _read(text: str | bytes) -> Plan:
 
 def _agents(plan: Plan) -> Iterator[AgentPlan]:
     for stage in plan.stages:
-        yield from stage.agents
+        yield from stage.members
         if stage.synthesis is not None:
             yield stage.synthesis
     if plan.chat is not None:

@@ -135,13 +135,14 @@ def explain_plan(
         for index, stage in enumerate(chain.spec.stages)
     )
     of_run, complete = tuple(gathered.agents), gathered.complete
-    _wish_is_met(wish, at, chain, [agent for stage in stages for agent in stage.agents], complete, look)
+    of_stages = [agent for stage in stages for agent in stage.members]
+    _wish_is_met(wish, at, chain, of_stages, complete, look)
     summary = gathered.add("executive_summary", agents.executive_summary())
     bounds, origins_of_limits = limits(scope)
     limit, origins_of_budget = lowest_budget(scope, budget or (None, at))
     billed = (*of_run, summary) if summary else of_run
     costs_are_known(billed, origins_of_budget.get("cost_usd"), look)
-    chat = gathered.add("chat", agents.chat([agent for stage in stages for agent in stage.agents]))
+    chat = gathered.add("chat", agents.chat(of_stages))
     answers, in_dollars = chat_budget(scope)
     costs_are_known((chat,) if chat else (), in_dollars, look)
     if not look.errors:

@@ -47,6 +47,20 @@ class Tools:
         at_agent = FieldPath(Agent.KIND, scope.home, slot.name)
         return AgentLevels(scope, agent, at_agent, ((stage, at), (slot, at_slot)))
 
+    def levels_of_sub_agent(self, stage: Stage, at: FieldPath, index: int, place: int) -> AgentLevels:
+        """Returns the levels of an agent that one of a stage may dispatch, without the entry of that one.
+
+        Args:
+            stage: the stage.
+            at: its field.
+            index: of the entry in `agents` that may dispatch it.
+            place: in the `subAgents` of that entry.
+        """
+        scope, name = self._scope, stage.agents[index].sub_agents[place].agent_ref.name
+        field = (((at / "agents")[index] / "subAgents")[place]) / "agentRef" / "name"
+        agent = self._look.named(Agent, scope.home, name, field)
+        return AgentLevels(scope, agent, FieldPath(Agent.KIND, scope.home, name), ((stage, at),))
+
     def levels_of_chat(self) -> AgentLevels | None:
         """Returns the levels of the agent that answers questions; None where the chain takes none.
 
@@ -143,8 +157,10 @@ def _all(scope: Scope, look: Lookup, brought: Servers | None) -> Iterator[Server
     found: list[ServerPlan] = []
     for number, stage in enumerate(scope.chain.stages):
         at = (scope.at_chain / "stages")[number]
-        for index in range(len(stage.agents)):
+        for index, slot in enumerate(stage.agents):
             found += tools.servers_of(tools.levels_of_stage(stage, at, index))[0]
+            for place in range(len(slot.sub_agents)):
+                found += tools.servers_of(tools.levels_of_sub_agent(stage, at, index, place))[0]
     yield from found
     if (chat := tools.levels_of_chat()) is not None:
         yield from tools.servers_of(chat, tuple(found))[0]

@@ -6,7 +6,7 @@ Recorded results bring the terms of the run that they come from along: a replay 
 providers that the recorded chain's namespace names or admits.
 """
 
-from tarsy.plan.model import Plan, ProviderPlan
+from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
 from tarsy.resources.v1alpha1.chain import Chain, Synthesis
 from tarsy.resources.v1alpha1.common import ExecutiveSummarySettings
 
@@ -47,12 +47,18 @@ def with_provider(chain: Chain, provider: str) -> Chain:
 def without_other_providers(plan: Plan) -> Plan:
     """Returns the plan of `with_provider` with long results summarized by the same provider."""
     stages = tuple(
-        stage.model_copy(
-            update={"agents": tuple(agent.model_copy(update={"summarizer": None}) for agent in stage.agents)}
-        )
+        stage.model_copy(update={"agents": tuple(_summarizing_itself(agent) for agent in stage.agents)})
         for stage in plan.stages
     )
     return plan.model_copy(update={"stages": stages})
+
+
+def _summarizing_itself(agent: AgentPlan) -> AgentPlan:
+    changes: dict[str, object] = {"summarizer": None}
+    if agent.delegation is not None:
+        subs = (one.model_copy(update={"agent": _summarizing_itself(one.agent)}) for one in agent.delegation.agents)
+        changes["delegation"] = agent.delegation.model_copy(update={"agents": tuple(subs)})
+    return agent.model_copy(update=changes)
 
 
 def results_bound_to(source: Plan) -> str | None:

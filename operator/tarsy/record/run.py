@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from tarsy.record.dispatch import Dispatch, HypothesisVerdict
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.messages import Message
@@ -102,6 +103,7 @@ class LoopState(BaseModel):
     to conclude, and `cut_by_length` whether the last answer reached its model's output limit. `tool_call_format` is the
     format in which the model was last asked to write its tool calls (None: not asked yet, or by an older release).
     `loaded_skills` are the skills that the model has loaded, each with the place of the message that has its text.
+    `dispatches` are the sub-agents that the agent dispatched, in order.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -126,7 +128,13 @@ class LoopState(BaseModel):
     cut_by_length: bool = False
     tool_call_format: str | None = None
     loaded_skills: tuple[tuple[str, int], ...] = ()
+    dispatches: tuple[Dispatch, ...] = ()
     usage: Usage = Usage()
+
+    @property
+    def awaits_results(self) -> bool:
+        """Whether the model has not been sent the results of all its sub-agents."""
+        return any(not dispatch.told for dispatch in self.dispatches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,11 @@ class StageRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionStart:
-    """An agent execution about to run."""
+    """An agent execution about to run.
+
+    That of a sub-agent has the execution of its `parent`, its `task` and `hypothesis`, and the key of the tool call
+    that dispatched it.
+    """
 
     id: UUID
     stage: UUID
@@ -163,6 +175,10 @@ class ExecutionStart:
     strategy: str
     provider: str
     model: str
+    parent: UUID | None = None
+    dispatched_by: UUID | None = None
+    task: str | None = None
+    hypothesis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +218,18 @@ class ExecutionRecord:
     superseded: Mapping[int, str] = field(default_factory=dict)
     result: str | None = None
     failure: Failure | None = None
+    verdict: HypothesisVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOutcome:
-    """Outcome of an execution; `result` is its final answer."""
+    """Outcome of an execution; `result` is its final answer, and `verdict` that on the hypothesis of a sub-agent."""
 
     execution: UUID
     state: State
     result: str | None = None
     failure: Failure | None = None
+    verdict: HypothesisVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ APPROVAL_NOTICE = "Approval"
 CUT_BY_LENGTH = "CutByLength"
 """Reasons, in the metadata of notices, that concern the request to a model and not the subject of the investigation."""
 
+VERDICT = "Verdict"
+"""Reason of the notice with the verdict of a sub-agent on its hypothesis."""
+
 NOTICE_TOOLS = 20
 """Tools that a notice about changed tools lists of each kind of change."""
 
@@ -79,7 +82,8 @@ class TimelineEvent(_EventFields):
     """A timeline event as readers get it; its type and status may be ones that this version does not know.
 
     `seq` orders events by creation within the investigation. `revision` is the investigation's revision at the event's
-    last change, so a reader finds all later changes with one comparison.
+    last change, so a reader finds all later changes with one comparison. `parent_name` is the agent that dispatched the
+    agent of the event.
     """
 
     seq: int = 0
@@ -88,3 +92,4 @@ class TimelineEvent(_EventFields):
     updated_at: datetime = datetime.min
     stage_name: str | None = None
     agent_name: str | None = None
+    parent_name: str | None = None

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.messages import Access, ToolCall, ToolDefinition
 from tarsy.record.replay import Rung
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
@@ -51,7 +52,7 @@ class QuestionTrace:
 
 @dataclass(frozen=True, slots=True)
 class AgentDetail:
-    """An agent of a stage, with its usage."""
+    """An agent of a stage, with its usage; a sub-agent has a `parent`, and the id by which its dispatch is cited."""
 
     id: UUID
     index: int
@@ -69,6 +70,11 @@ class AgentDetail:
     usage: Usage
     cost_usd: Decimal | None
     cost_complete: bool
+    parent: UUID | None = None
+    dispatched_by: str | None = None
+    task: str | None = None
+    hypothesis: str | None = None
+    verdict: HypothesisVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def _why_not_asked(question: ApprovalQuestion, found: ExaminedCall, rules: Appro
 
 
 def _servers(plan: Plan) -> Iterator[ServerPlan]:
-    agents = [agent for stage in plan.stages for agent in stage.agents]
+    agents = [agent for stage in plan.stages for agent in stage.members]
     agents += [plan.chat] if plan.chat is not None else []
     for agent in agents:
         yield from agent.servers

@@ -11,6 +11,7 @@ from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, ModelCallKind, RunOutcome, StageOutcome, StageStart
 from tarsy.record.timeline import Event, EventType
@@ -39,6 +40,7 @@ class RunMeter(RunObserver):
         self._transports = {server.name: server.transport.type for agent in plan.agents for server in agent.servers}
         self._stages: dict[UUID, str] = {}
         self._strategies: dict[UUID, str] = {}
+        self._dispatched: set[UUID] = set()
         self._model_calls: dict[UUID, tuple[str, str]] = {}
         self._tool_calls: dict[UUID, tuple[str, bool]] = {}
         self._repeats: dict[UUID, int] = {}
@@ -56,13 +58,18 @@ class RunMeter(RunObserver):
             self._metrics.add(table.STAGES, kind=purpose, state=outcome.state.value)
 
     def execution_began(self, execution: ExecutionStart, *, finished: bool = False) -> None:
-        """Notes the strategy of an agent."""
+        """Notes the strategy of an agent, and whether another one dispatched it."""
         self._strategies[execution.id] = execution.strategy
+        if execution.parent is not None and not finished:
+            self._dispatched.add(execution.id)
 
     def execution_ended(self, outcome: ExecutionOutcome) -> None:
         """Counts an agent."""
         strategy = self._strategies.pop(outcome.execution, table.OTHER)
         self._metrics.add(table.EXECUTIONS, strategy=strategy, state=outcome.state.value)
+        if outcome.execution in self._dispatched:
+            self._dispatched.discard(outcome.execution)
+            self._metrics.add(table.DISPATCHES, result=outcome.state.value)
 
     def model_call_began(self, call: ModelCallStart) -> None:
         """Notes the provider of a model call, and counts a stop of the loop guard."""
@@ -107,7 +114,9 @@ class RunMeter(RunObserver):
         self._repeats[call.execution] = self._repeats.get(call.execution, 0) + 1 if repeated else 0
         if repeated:
             self._metrics.add(table.GUARD_ANSWERS)
-        if call.refused is not None:
+        if call.refused is not None and not call.server and call.tool in DISPATCH_TOOLS:
+            self._metrics.add(table.DISPATCHES, result="refused")
+        elif call.refused is not None:
             self._metrics.add(table.REFUSED_TOOL_CALLS)
 
     def tool_call_ended(self, result: ToolCallResult) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.finding import Evidence, Finding
 from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
@@ -131,6 +132,7 @@ def execution(
         superseded={found["seq"]: found["content"] for found in superseded},
         result=row["result"],
         failure=failure_of_row(row),
+        verdict=None if row["verdict"] is None else HypothesisVerdict.model_validate(row["verdict"]),
     )
 
 
@@ -152,6 +154,7 @@ def timeline_event(row: asyncpg.Record) -> TimelineEvent:
         updated_at=row["updated_at"],
         stage_name=row["stage_name"],
         agent_name=row["agent_name"],
+        parent_name=row["parent_name"],
     )
 
 

@@ -145,6 +145,7 @@ STAGE = ("index", "name", "kind", "expected_agents", "parallel", "success_policy
 STAGE_END = ("state", "failure_reason", "failure_message")
 EXECUTION = ("stage", "index", "agent", "display_name", "strategy", "provider", "model")
 EXECUTION_END = ("state", "result", "failure_reason", "failure_message")
+DISPATCH = ("parent", "dispatched_by", "task", "hypothesis")
 MODEL_CALL = ("execution", "number", "kind", "provider", "model", "strategy", "message_count", "tool_set", "request")
 MODEL_CALL_END = (
     "state",
@@ -182,6 +183,26 @@ def answer_values(values: Mapping[str, Any]) -> list[Any]:
     """Returns what is sealed of an answer; without classes, what code before they existed seals."""
     classes = values["integrity"]
     return [*(values[name] for name in ANSWER), *([] if classes is None else [as_stored(classes)])]
+
+
+def execution_values(values: Mapping[str, Any]) -> list[Any]:
+    """Returns what is sealed of the beginning of an execution; code before sub-agents seals the same without them."""
+    dispatched = DISPATCH if values["parent"] is not None else ()
+    return [values[name] for name in (*EXECUTION, *dispatched)]
+
+
+def execution_end_values(values: Mapping[str, Any]) -> list[Any]:
+    """Returns what is sealed of the end of an execution; without a verdict, what code before verdicts seals."""
+    verdict = values["verdict"]
+    return [*(values[name] for name in EXECUTION_END), *([] if verdict is None else [as_stored(verdict)])]
+
+
+def _execution_begun(seal: Seal, values: _Values) -> None:
+    seal.add(f"execution/{values['id']}", *execution_values(values))
+
+
+def _execution_finished(seal: Seal, values: _Values) -> None:
+    seal.add(f"execution/{values['id']}/end", *execution_end_values(values))
 
 
 def _named(kind: str, columns: Sequence[str], end: str = "") -> Callable[[Seal, _Values], None]:
@@ -273,8 +294,8 @@ _PARTS: Mapping[str, Callable[[Seal, _Values], None]] = {
     "budget_exceeded": _budget,
     "begin_stage": _named("stage", STAGE),
     "finish_stage": _named("stage", STAGE_END, "/end"),
-    "begin_execution": _named("execution", EXECUTION),
-    "finish_execution": _named("execution", EXECUTION_END, "/end"),
+    "begin_execution": _execution_begun,
+    "finish_execution": _execution_finished,
     "model_call_started": _model_call_started,
     "model_call_finished": _model_call_finished,
     "tool_call_started": _named("tool-call", TOOL_CALL),

@@ -182,8 +182,8 @@ class _Rows:
     def execution(self, row: asyncpg.Record) -> None:
         """Checks an agent execution, and what the agent was offered."""
         key = f"execution/{row['id']}"
-        self._check(key, row["started_at"], [row[name] for name in seal.EXECUTION])
-        self._end(f"{key}/end", row["state"], row["finished_at"], [row[name] for name in seal.EXECUTION_END])
+        self._check(key, row["started_at"], seal.execution_values(row))
+        self._end(f"{key}/end", row["state"], row["finished_at"], seal.execution_end_values(row))
         offered = f"offered/{row['id']}"
         if row["offered"] is not None or row["instructions"] is not None or offered in self._entries:
             self._check(offered, None, [row["offered"], row["instructions"]])

@@ -82,6 +82,10 @@ def execution_begun(execution: ExecutionStart) -> Step:
         "strategy": execution.strategy,
         "provider": execution.provider,
         "model": execution.model,
+        "parent": execution.parent,
+        "dispatched_by": execution.dispatched_by,
+        "task": clean_or_none(execution.task),
+        "hypothesis": clean_or_none(execution.hypothesis),
     }
     what = f"begin execution of agent {execution.display_name}"
     return Step("begin_execution", what, values, execution=execution.id)
@@ -93,6 +97,7 @@ def execution_finished(outcome: ExecutionOutcome, events: Sequence[Event]) -> St
         "id": outcome.execution,
         "state": outcome.state.value,
         "result": clean_or_none(outcome.result),
+        "verdict": None if outcome.verdict is None else outcome.verdict.model_dump(mode="json", by_alias=True),
         **columns.failure_columns(outcome.failure),
     }
     what = f"finish execution {outcome.execution}"

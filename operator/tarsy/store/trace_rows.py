@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 
+from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import Access
 from tarsy.record.newer_words import known_or_text
@@ -85,6 +86,11 @@ def _agent(row: asyncpg.Record) -> AgentDetail:
         usage=_usage(row, row["usage_complete"]),
         cost_usd=row["cost_usd"],
         cost_complete=row["cost_complete"],
+        parent=row["parent"],
+        dispatched_by=None if row["dispatched_by"] is None else call_ref(str(row["dispatched_by"])),
+        task=row["task"],
+        hypothesis=row["hypothesis"],
+        verdict=None if row["verdict"] is None else HypothesisVerdict.model_validate(row["verdict"]),
     )
 
 

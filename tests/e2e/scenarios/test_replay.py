@@ -15,6 +15,7 @@ from e2e.scenarios import (
     test_pipeline,
     test_react,
     test_resilience,
+    test_sub_agents,
     test_timeout,
     test_tool_policy,
 )
@@ -30,6 +31,7 @@ SCENARIOS: dict[str, tuple[Play, tuple[str, ...]]] = {
     "pipeline": (test_pipeline.played, ("pipeline",)),
     "propagation": (partial(test_resilience.played, policy="All"), ("propagation",)),
     "resilience": (partial(test_resilience.played, policy="Any"), ("resilience",)),
+    "sub-agents": (test_sub_agents.played, ("sub-agents",)),
     "timeout": (test_timeout.played, ("timeout-run", "timeout-model")),
     "tool-policy": (test_tool_policy.played, ("tool-policy",)),
 }

@@ -22,6 +22,8 @@ from integration.store.build import (
     writer,
 )
 from tarsy.record.boundaries import OfferedTools
+from tarsy.record.dispatch import HypothesisVerdict, VerdictValue
+from tarsy.record.finding import Claim
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
@@ -87,6 +89,24 @@ async def test_an_unchanged_record_is_sound(pool: asyncpg.Pool) -> None:
     record = await Reads(pool).record(run)
     assert record is not None
     assert of_run.head == record.seal
+
+
+@pytest.mark.parametrize("column", ["task", "hypothesis", "verdict", "parent", "dispatched_by"])
+async def test_a_change_of_a_dispatch_or_a_verdict_is_found(pool: asyncpg.Pool, column: str) -> None:
+    run, _, write, agent = await begun_run(pool)
+    child = replace(
+        agent, id=uuid4(), index=101, parent=agent.id, dispatched_by=uuid4(), task="look", hypothesis="it is full"
+    )
+    verdict = HypothesisVerdict(verdict=VerdictValue.SUPPORTED, stated="Supported", claims=(Claim(text="full"),))
+    await write.begin_execution(child)
+    await write.finish_execution(ExecutionOutcome(child.id, State.COMPLETED, "full", verdict=verdict))
+    assert await flaws(pool, run) == []
+
+    values = {"verdict": """'{"verdict": "Refuted"}'""", "task": "'x'", "hypothesis": "'x'"}
+    changed = values.get(column, "gen_random_uuid()")
+    await pool.execute(f"UPDATE execution SET {column} = {changed} WHERE id = $1", child.id)  # noqa: S608
+
+    assert await flaws(pool, run) == [(FlawKind.CHANGED, "execution")]
 
 
 TEXTS: Mapping[str, tuple[str, ...]] = {

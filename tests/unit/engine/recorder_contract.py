@@ -27,6 +27,7 @@ from integration.store.build import (
 )
 from tarsy.engine.ports import Recorder
 from tarsy.record.boundaries import ModelCallStart, OfferedTools
+from tarsy.record.dispatch import HypothesisVerdict, VerdictValue, child_index
 from tarsy.record.finding import Evidence
 from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit, ManagedObject
 from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
@@ -179,6 +180,40 @@ class RecorderContract:
         assert left.messages == (*PROMPT, ANSWER, TOOL)
         assert left.loop == LoopState(iteration=1, tool_calls=1)
         assert (left.model_calls, left.unanswered) == (1, ())
+
+    async def test_a_sub_agent_is_found_as_it_ended_and_shares_the_results_of_its_parent(
+        self, subject: Subject
+    ) -> None:
+        parent, write = await asked(subject), subject.recorder
+        beside = await begun(subject, 1)
+        child = replace(
+            execution(subject.run, child_index(parent.index, 1)),
+            parent=parent.id,
+            dispatched_by=UUID(idempotency_key(parent.id, 2, 1)),
+            task="look",
+            hypothesis="it is full",
+        )
+        await write.begin_execution(child)
+        await write.tool_call_started(tool_call(parent.id))
+        await write.tool_call_finished(tool_result(parent.id))
+        verdict = HypothesisVerdict(verdict=VerdictValue.UNRESOLVED, stated="Supported", reason="it cites nothing")
+
+        await write.finish_execution(ExecutionOutcome(child.id, State.COMPLETED, "full", verdict=verdict))
+        again = await subject.next_attempt()
+        found = await again.begin_execution(child)
+
+        assert (found.state, found.result, found.verdict) == (State.COMPLETED, "full", verdict)
+        told = [len(await again.told_results(one.id)) for one in (parent, child, beside)]
+        assert told == [1, 1, 0]
+
+    async def test_what_is_said_of_sub_agents_is_no_evidence(self, subject: Subject) -> None:
+        agent, write = await asked(subject), subject.recorder
+        call = ToolCall("c1", "dispatch_agent", "{}")
+        start = replace(tool_call(agent.id), call=call, server="", tool="dispatch_agent", made=False)
+        await write.tool_call_started(start)
+        await write.tool_call_finished(tool_result(agent.id))
+
+        assert await write.evidence([str(start.id), call_ref(start.idempotency_key)]) == {}
 
     async def test_a_repeated_step_changes_nothing(self, subject: Subject) -> None:
         agent, write = execution(subject.run), subject.recorder

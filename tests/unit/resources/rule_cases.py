@@ -12,7 +12,7 @@ from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertS
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
 from tarsy.resources.v1alpha1.alert_schedule import AlertScheduleSpec, ScheduledAlert
 from tarsy.resources.v1alpha1.approval_settings import TargetDeclaration
-from tarsy.resources.v1alpha1.chain import Promotion, Stage
+from tarsy.resources.v1alpha1.chain import Promotion, Stage, StageAgent
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
@@ -40,6 +40,7 @@ RUN_STDIO = {"transport": {"type": "stdio"}, "run": {"image": "tools", "command"
 RUN_HTTP = {"transport": {"type": "http"}, "run": {"image": "tools", "port": 8080}}
 RUN_ACTING = {"image": "tools", "scope": "PerRun", "kubeconfig": True}
 OF_AGENTS = {"name": "s", "kind": "Agents", "agents": [{"name": "a"}], "replicas": 1}
+SUB_AGENT = {"agentRef": {"name": "b"}}
 CHANGES = {"name": "s", "kind": "Changes", "replicas": 1}
 RECORD = {"digest": "0" * 64, "sizeBytes": 1}
 SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
@@ -399,6 +400,34 @@ CASES = [
         {"name": "s", "agents": [{"name": "a"}, {"name": "b"}], "replicas": 1},
         {"name": "s", "agents": [{"name": "a"}, {"name": "a"}], "replicas": 10},
         id="several once",
+    ),
+    Case(
+        StageAgent,
+        "!has(self.subAgentLimits) ||",
+        {"name": "a", "subAgents": [SUB_AGENT], "subAgentLimits": {"concurrent": 1}},
+        {"name": "a", "subAgentLimits": {"concurrent": 1}},
+        id="limits without sub-agents",
+    ),
+    Case(
+        StageAgent,
+        "exists_one",
+        {"name": "a", "subAgents": [SUB_AGENT, {"agentRef": {"name": "c"}}]},
+        {"name": "a", "subAgents": [SUB_AGENT, SUB_AGENT]},
+        id="a sub-agent twice",
+    ),
+    Case(
+        StageAgent,
+        "one.maxDispatches <=",
+        {"name": "a", "subAgents": [SUB_AGENT | {"maxDispatches": 10}]},
+        {"name": "a", "subAgents": [SUB_AGENT | {"maxDispatches": 11}]},
+        id="more dispatches than the default",
+    ),
+    Case(
+        StageAgent,
+        "one.maxDispatches <=",
+        {"name": "a", "subAgents": [SUB_AGENT | {"maxDispatches": 2}], "subAgentLimits": {"dispatches": 2}},
+        {"name": "a", "subAgents": [SUB_AGENT | {"maxDispatches": 3}], "subAgentLimits": {"dispatches": 2}},
+        id="more dispatches than the limit",
     ),
     Case(Stage, "size(self.agents) > 0", OF_AGENTS, {"name": "s", "kind": "Agents"}, id="no agents"),
     Case(Stage, "size(self.agents) > 0", CHANGES, OF_AGENTS | {"agents": []}, id="an empty list"),

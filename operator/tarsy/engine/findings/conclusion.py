@@ -114,6 +114,23 @@ def readable_text(text: str) -> str:
     return "\n\n".join([*told, "\n".join(lines)])
 
 
+def finding_value(text: str, key: str) -> str | None:
+    """Returns a text that the finding of a final answer has beside what is read of it; None: it has none.
+
+    Args:
+        text: the final answer.
+        key: in the finding's block.
+    """
+    bodies = [block.body for block in reversed(_blocks(text))]
+    if text.lstrip().startswith("{"):
+        bodies.append(text)
+    for body in bodies:
+        if isinstance(_parse(body), Finding):
+            value = orjson.loads(body).get(key)
+            return value if isinstance(value, str) and value.strip() else None
+    return None
+
+
 def with_finding(text: str, finding: Finding) -> str:
     """A final text with its finding, or what was meant to be one, replaced by `finding` as a model would write it."""
     _, analysis = read_finding(text)

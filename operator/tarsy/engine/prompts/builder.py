@@ -18,7 +18,7 @@ from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import chain_context
 from tarsy.engine.prompts.fence import ALERT_FENCE, fence, inline
 from tarsy.engine.prompts.template import template
-from tarsy.engine.task import ChatQuestion, Task
+from tarsy.engine.task import Assignment, ChatQuestion, Task
 from tarsy.plan.model import AgentPlan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.messages import Message, Role
@@ -56,6 +56,41 @@ def investigation_messages(
     act = template("task_tools" if tools else "task_no_tools").substitute()
     asked = template("task").substitute(stage=inline(task.stage_name), act=act)
     return (_system(tiers), _user(agent, now, _alert_sections(task), asked))
+
+
+def assignment_messages(
+    agent: AgentPlan,
+    assignment: Assignment,
+    now: datetime,
+    unavailable: Mapping[str, str],
+    instructions: Mapping[str, str],
+    sections: Sequence[str] = (),
+    *,
+    skills: Sequence[str] = (),
+    tools: bool = True,
+) -> tuple[Message, ...]:
+    """Returns the system and user message of a sub-agent, which sees its task only.
+
+    Args:
+        agent: as planned.
+        assignment: what it is asked.
+        now: when the execution began, as recorded.
+        unavailable: tool servers that could not be opened, name to reason.
+        instructions: what the plan says of each server.
+        sections: what the strategy adds to the system message.
+        skills: sections about skills (`tarsy.engine.prompts.skills`).
+        tools: whether the agent has any tool.
+    """
+    look = template("look_tools" if tools else "look_no_tools").substitute()
+    general = _general("general", look=look, conduct=_conduct(agent))
+    tiers = [general, *_servers(unavailable, instructions), *skills, *sections]
+    act = template("task_tools" if tools else "task_no_tools").substitute()
+    told = [f"## Task\n\n{fence('TASK', assignment.task)}"]
+    asked = template("assignment").substitute(act=act)
+    if assignment.hypothesis is not None:
+        told.append(f"## Hypothesis\n\n{fence('HYPOTHESIS', assignment.hypothesis)}")
+        asked = f"{asked}\n{template('assignment_hypothesis').substitute()}"
+    return (_system(tiers), _user(agent, now, told, asked))
 
 
 def synthesis_messages(agent: AgentPlan, task: Task, now: datetime, context: str) -> tuple[Message, ...]:

@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from tarsy.engine.conversation.state import CallTool, Conversation, ConversationTurn, Stop, next_turn
+from tarsy.engine.conversation.state import (
+    CallModel,
+    CallTool,
+    Conversation,
+    ConversationTurn,
+    Stop,
+    ask_model,
+    next_turn,
+)
 from tarsy.engine.model_calls.events import ResponseReader
 from tarsy.engine.prompts.template import template
 from tarsy.engine.tool_calls.execution import tool_message
@@ -47,6 +55,19 @@ class FunctionCalls:
             max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
         """
         return next_turn(conversation, opening, stop=stop, max_iterations=max_iterations)
+
+    def ask(
+        self, conversation: Conversation, turn: CallModel, *, stop: Stop | None, max_iterations: int | None
+    ) -> CallModel:
+        """Returns the model call of a turn (`tarsy.engine.conversation.state.ask_model`).
+
+        Args:
+            conversation: as on record.
+            turn: the call that would be made otherwise.
+            stop: why the agent must conclude now; None if it need not.
+            max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
+        """
+        return ask_model(conversation, turn, stop, max_iterations)
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
         """All of them."""

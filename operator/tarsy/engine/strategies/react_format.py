@@ -82,8 +82,21 @@ class ReactCalls:
         """
         turn = self._next(conversation, opening)
         if isinstance(turn, CallModel):
-            return ask_model(conversation, turn, stop, max_iterations, react_conclusion_message)
+            return self.ask(conversation, turn, stop=stop, max_iterations=max_iterations)
         return turn
+
+    def ask(
+        self, conversation: Conversation, turn: CallModel, *, stop: Stop | None, max_iterations: int | None
+    ) -> CallModel:
+        """Returns the model call of a turn, made a forced conclusion in this form where it is time to conclude.
+
+        Args:
+            conversation: as on record.
+            turn: the call that would be made otherwise.
+            stop: why the agent must conclude now, if it must.
+            max_iterations: model calls after which a conclusion is forced.
+        """
+        return ask_model(conversation, turn, stop, max_iterations, react_conclusion_message)
 
     def offer(self, tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
         """None: they are described in the system message."""
@@ -111,6 +124,9 @@ class ReactCalls:
             events.append(response_event(conversation, call, answer, status, kind))
         elif parsed.kind is Kind.UNKNOWN_TOOL:
             events.append(unusable_event(conversation, call, _first_line(parsed.feedback), "UnknownTool"))
+        elif parsed.kind is Kind.MALFORMED and text.strip() and conversation.loop.awaits_results:
+            status, kind = EventStatus.COMPLETED, EventType.LLM_RESPONSE
+            events.append(response_event(conversation, call, text, status, kind))
         elif parsed.kind is Kind.MALFORMED and text.strip():
             events.append(unusable_event(conversation, call, _first_line(parsed.feedback), "MalformedAnswer"))
         return events
@@ -136,6 +152,8 @@ class ReactCalls:
                 return CallTools((self._call(conversation, len(messages) - 1, parsed),))
             case Kind.UNKNOWN_TOOL:
                 feedback = f"Observation: Error - {parsed.feedback}"
+            case Kind.MALFORMED if last.content.strip() and loop.awaits_results:
+                return Finish(last.content)  # it waits for its sub-agents
             case Kind.MALFORMED:
                 feedback = parsed.feedback
         return CallModel(ModelCallKind.ITERATION, (Message(Role.USER, feedback),), loop)

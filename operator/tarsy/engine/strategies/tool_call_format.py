@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from tarsy.engine.conversation.state import CallTool, Conversation, ConversationTurn, Stop
+from tarsy.engine.conversation.state import CallModel, CallTool, Conversation, ConversationTurn, Stop
 from tarsy.engine.model_calls.events import ResponseReader
 from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 
@@ -54,6 +54,19 @@ class ToolCallFormat(Protocol):
         Args:
             conversation: as on record.
             opening: the messages a new conversation starts with.
+            stop: why the agent must conclude now; None if it need not.
+            max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
+        """
+        ...
+
+    def ask(
+        self, conversation: Conversation, turn: CallModel, *, stop: Stop | None, max_iterations: int | None
+    ) -> CallModel:
+        """Returns the model call of a turn, made a forced conclusion where it is time to conclude.
+
+        Args:
+            conversation: as on record.
+            turn: the call that would be made otherwise.
             stop: why the agent must conclude now; None if it need not.
             max_iterations: model calls after which a conclusion is forced; None for strategies that never loop.
         """

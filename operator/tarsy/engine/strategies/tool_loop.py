@@ -29,6 +29,7 @@ from tarsy.engine.run_context import RunContext
 from tarsy.engine.strategies.format_change import announce_format
 from tarsy.engine.strategies.table import tool_call_format
 from tarsy.engine.strategies.tool_call_format import ToolCallFormat
+from tarsy.engine.sub_agents.children import Children
 from tarsy.engine.tool_calls.execution import ToolCallContext, answer_tool_calls
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.record.ids import model_call_id
@@ -56,6 +57,7 @@ async def run_loop(
     toolbox: Toolbox,
     world: RunContext,
     purpose: Purpose = Purpose(),
+    children: Children | None = None,
 ) -> str:
     """Runs the loop to its final answer (blank when the model gave none).
 
@@ -65,6 +67,7 @@ async def run_loop(
         toolbox: the tools.
         world: the ports.
         purpose: what the answer must rest on.
+        children: the agents that it may dispatch, with those that it has dispatched; None: it may not.
 
     Raises:
         ModelCallFailed: the model failed for good, or so many iterations in a row took longer than their limit as
@@ -73,7 +76,7 @@ async def run_loop(
     """
     text = None
     while text is None:
-        text = await _iterate(conversation, opening, toolbox, world, purpose)
+        text = await _iterate(conversation, opening, toolbox, world, purpose, children)
     return text
 
 
@@ -83,6 +86,7 @@ async def _iterate(
     toolbox: Toolbox,
     world: RunContext,
     purpose: Purpose,
+    children: Children | None,
 ) -> str | None:
     """One model call and the answers to its tool calls; the final text, or None to go on.
 
@@ -97,6 +101,10 @@ async def _iterate(
         most = conversation.agent.max_iterations
         turn = call_format.next_turn(conversation, opening, stop=stop, max_iterations=most)
         expected = _expected(conversation, toolbox, call_format, purpose)
+        if isinstance(turn, Finish) and children is not None and conversation.loop.awaits_results:
+            await children.wait_for_one()
+            again = CallModel(ModelCallKind.ITERATION, (), conversation.loop)
+            turn = call_format.ask(conversation, again, stop=stop, max_iterations=most)
         if isinstance(turn, Finish) and (found := objection(conversation.loop, turn.text, expected)) is not None:
             turn = await _send_back(conversation, turn.text, found, stop, world)
         match turn:
@@ -104,12 +112,17 @@ async def _iterate(
                 return text
             case CallTools(calls):
                 begun = True  # also without a model call: an attempt that died may have left its calls to this one
-                await answer_tool_calls(calls, ToolCallContext(conversation, toolbox, world, watch, call_format.tell))
+                context = ToolCallContext(conversation, toolbox, world, watch, call_format.tell, children)
+                await answer_tool_calls(calls, context)
+                if children is not None:
+                    children.start()
             case CallModel(kind):
                 if begun:
                     if conversation.loop.fallback == provider:
                         _judge_time(conversation, watch)
                     return None
+                if children is not None:
+                    turn = await children.before_call(turn)
                 turn = announce_format(conversation, turn, toolbox)
                 forced = kind is ModelCallKind.FORCED_CONCLUSION
                 tools = call_format.offer(toolbox.tools) if not forced or _binds(conversation) else ()
@@ -150,7 +163,7 @@ async def _ask(
 
 
 def _accepts(expected: Expected, loop: LoopState, text: str) -> bool:
-    return objection(loop, text, expected) is None
+    return not loop.awaits_results and objection(loop, text, expected) is None
 
 
 def _expected(conversation: Conversation, toolbox: Toolbox, call_format: ToolCallFormat, purpose: Purpose) -> Expected:

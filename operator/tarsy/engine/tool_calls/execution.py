@@ -31,6 +31,7 @@ from tarsy.engine.prompts.results import tool_text
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.skills.agent_skills import LOAD_SKILL, AgentSkills
 from tarsy.engine.skills.loading import skill_events
+from tarsy.engine.sub_agents.answers import Answers
 from tarsy.engine.tool_calls.extraction import TEXT_WITHHELD, OutsideResult, extracted_fields, told_of_outside
 from tarsy.engine.tool_calls.gate import ToolCallDecision, decide_tool_call
 from tarsy.engine.tool_calls.loop_guard import original
@@ -38,6 +39,7 @@ from tarsy.engine.tool_calls.simulation import simulated
 from tarsy.engine.tool_calls.summarization import LongResult, told_of, too_long
 from tarsy.plan.model import ExtractedFieldPlan, SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
+from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
 from tarsy.record.messages import Access, Message, Role, ToolOutcome
 from tarsy.record.replay import replay_metadata
@@ -77,7 +79,8 @@ def tool_message(turn: CallTool, ref: str, outcome: ToolOutcome) -> Message:
 class ToolCallContext:
     """The agent execution whose tool calls are answered, with its ports.
 
-    `watch` counts the time of the iteration, and `tell` makes the message with a call's result.
+    `watch` counts the time of the iteration, and `tell` makes the message with a call's result. `children` answers
+    calls of tools for sub-agents, where the agent has some.
     """
 
     conversation: Conversation
@@ -85,6 +88,11 @@ class ToolCallContext:
     world: RunContext
     watch: Stopwatch
     tell: Tell = tool_message
+    children: Answers | None = None
+
+    def delegates(self, turn: CallTool) -> bool:
+        """Whether a call is one of a tool for sub-agents, which has no server."""
+        return self.children is not None and turn.call.name in DISPATCH_TOOLS
 
     def reads(self, turn: CallTool) -> bool:
         """Whether the tool of a call is known to only read, and may be called without asking anybody."""
@@ -108,7 +116,11 @@ async def answer_tool_calls(calls: Sequence[CallTool], context: ToolCallContext)
     Raises:
         RunWaits: the first call waits for people.
     """
-    ready = list(takewhile(context.reads, calls)) or calls[:1]
+    if context.delegates(calls[0]):
+        for turn in takewhile(context.delegates, calls):  # in order, for their limits
+            await _answer_tool_call(turn, context)
+        return
+    ready = list(takewhile(lambda turn: context.reads(turn) and not context.delegates(turn), calls)) or calls[:1]
     width, waits = asyncio.Semaphore(_SIDE_BY_SIDE), list[RunWaits]()
 
     async def answer(turn: CallTool) -> None:
@@ -157,7 +169,10 @@ async def _answer_tool_call(turn: CallTool, context: ToolCallContext) -> None:
             return
         attempt = left.attempt + 1
     identity = tool_call_id(conversation.execution, turn.message_seq, turn.index, attempt)
-    decision = await decide_tool_call(conversation, turn, identity, toolbox, world)
+    if context.children is not None and context.delegates(turn):
+        decision = await context.children.answer(turn)
+    else:
+        decision = await decide_tool_call(conversation, turn, identity, toolbox, world)
     usable = False
     try:
         outcome = await _between_boundaries(

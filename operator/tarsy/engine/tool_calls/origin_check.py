@@ -62,6 +62,7 @@ async def check_origins(
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
     for origin, text in _prompt_texts(conversation, world):
         await off_loop(partial(search.told, origin, text), len(text))
+    search.results(world.readings.of(one) for one in world.assigned)
     async for page in _result_pages(conversation, world):
         readings = [world.readings.of(result) for result in page]
         await off_loop(partial(search.results, readings), sum(len(result.text) for result in page))

@@ -149,6 +149,7 @@ class AgentView(View):
     model_calls: int
     tool_calls: int
     spent: Spent
+    parent: UUID | None = Field(default=None, description="Id of the agent that dispatched this one; null: none did.")
 
     @classmethod
     def of(cls, found: AgentDetail) -> Self:
@@ -167,6 +168,7 @@ class AgentView(View):
             model_calls=found.model_calls,
             tool_calls=found.tool_calls,
             spent=Spent.of(found.usage, found.cost_usd, found.cost_complete),
+            parent=found.parent,
         )
 
 

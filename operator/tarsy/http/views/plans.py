@@ -31,6 +31,13 @@ class PlannedServer(View):
         return cls(name=server.ref.name, namespace=server.ref.namespace, tool_policy=server.policy)
 
 
+class PlannedSubAgent(View):
+    """An agent that another one may dispatch."""
+
+    max_dispatches: int
+    agent: "PlannedAgent"
+
+
 class PlannedAgent(View):
     """An agent of a stage."""
 
@@ -41,10 +48,14 @@ class PlannedAgent(View):
     max_iterations: int
     servers: tuple[PlannedServer, ...]
     native_tools: tuple[str, ...]
+    sub_agents: tuple[PlannedSubAgent, ...] = Field(default=(), description="Agents that it may dispatch.")
+    concurrent_sub_agents: int | None = Field(default=None, description="Maximum of them at the same time.")
+    dispatches: int | None = Field(default=None, description="Maximum dispatches in all.")
 
     @classmethod
     def of(cls, agent: AgentPlan) -> Self:
         """Converts a part of a plan."""
+        delegation = agent.delegation
         return cls(
             name=agent.name,
             strategy=agent.strategy.value,
@@ -53,6 +64,12 @@ class PlannedAgent(View):
             max_iterations=agent.max_iterations,
             servers=tuple(map(PlannedServer.of, agent.servers)),
             native_tools=agent.native_tools,
+            sub_agents=tuple(
+                PlannedSubAgent(max_dispatches=one.max_dispatches, agent=cls.of(one.agent))
+                for one in (delegation.agents if delegation is not None else ())
+            ),
+            concurrent_sub_agents=None if delegation is None else delegation.concurrent,
+            dispatches=None if delegation is None else delegation.dispatches,
         )
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, RunRef
-from tarsy.record.finding import Confidence, Finding
+from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.integrity import Integrity
 from tarsy.record.replay import ReplayReport
 from tarsy.record.run import DesiredState, InvestigationRecord, State
@@ -56,6 +56,17 @@ class ClaimView(View):
     )
     citations: tuple[CitationView, ...]
 
+    @classmethod
+    def of(cls, claim: Claim) -> Self:
+        """Converts a checked claim."""
+        return cls(
+            text=claim.text,
+            supported=claim.supported,
+            ungrounded=claim.ungrounded,
+            contradicted=claim.contradicted,
+            citations=tuple(CitationView.model_validate(one.model_dump(by_alias=True)) for one in claim.citations),
+        )
+
 
 class ManagedObjectView(View):
     """An object that is applied from Git or from a chart."""
@@ -91,23 +102,11 @@ class FindingView(View):
         """Converts a finding; None without one."""
         if finding is None:
             return None
-        claims = tuple(
-            ClaimView(
-                text=claim.text,
-                supported=claim.supported,
-                ungrounded=claim.ungrounded,
-                contradicted=claim.contradicted,
-                citations=tuple(
-                    CitationView.model_validate(citation.model_dump(by_alias=True)) for citation in claim.citations
-                ),
-            )
-            for claim in finding.claims
-        )
         return cls(
             summary=finding.summary,
             confidence=finding.confidence,
             structured=finding.structured,
-            claims=claims,
+            claims=tuple(map(ClaimView.of, finding.claims)),
             notes=finding.notes,
             changes_for_git=tuple(
                 ChangeForGitView.model_validate(change.model_dump(by_alias=True)) for change in finding.changes_for_git
@@ -127,6 +126,7 @@ class EventView(View):
     metadata: dict[str, Any]
     stage: str | None
     agent: str | None
+    parent: str | None = Field(default=None, description="Agent that dispatched this one, if it is a sub-agent.")
     stage_id: UUID | None
     execution: UUID | None = Field(description="Id of its agent in the trace.")
     model_call: UUID | None
@@ -147,6 +147,7 @@ class EventView(View):
             metadata=event.metadata,
             stage=event.stage_name,
             agent=event.agent_name,
+            parent=event.parent_name,
             stage_id=event.stage,
             execution=event.execution,
             model_call=event.model_call,

@@ -15,10 +15,20 @@ from pydantic import Field
 from tarsy.http.models import View
 from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, FailureView, RunRef, Spent, dollars
 from tarsy.http.views.investigations import AgentView, StageHead, head
+from tarsy.http.views.timeline import ClaimView
+from tarsy.record.dispatch import VerdictValue
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolDefinition
 from tarsy.record.replay import Rung
 from tarsy.record.run import InteractionState, InvestigationRecord, ModelCallKind
-from tarsy.record.trace import CallOwner, ModelCallDetail, ModelCallTrace, StageDetail, ToolCallDetail, ToolCallTrace
+from tarsy.record.trace import (
+    AgentDetail,
+    CallOwner,
+    ModelCallDetail,
+    ModelCallTrace,
+    StageDetail,
+    ToolCallDetail,
+    ToolCallTrace,
+)
 
 
 class CallView(View):
@@ -70,9 +80,48 @@ class ToolCallView(CallView):
         return cls(**_tool_call(found))
 
 
+class HypothesisVerdictView(View):
+    """The verdict of a sub-agent on its hypothesis, as the record bears it out."""
+
+    verdict: VerdictValue
+    stated: str | None = Field(description="Verdict that its model gave.")
+    reason: str | None = Field(description="Reason why that one does not stand, or why there is none.")
+    claims: tuple[ClaimView, ...]
+
+
+class DispatchView(View):
+    """The task of a sub-agent, and what became of its hypothesis."""
+
+    call_id: str | None = Field(description="Id of the tool call that dispatched it.")
+    task: str
+    hypothesis: str | None
+    verdict: HypothesisVerdictView | None
+
+    @classmethod
+    def of(cls, found: AgentDetail) -> Self | None:
+        """Converts a recorded agent; None for one of the plan."""
+        if found.parent is None:
+            return None
+        verdict = found.verdict
+        return cls(
+            call_id=found.dispatched_by,
+            task=found.task or "",
+            hypothesis=found.hypothesis,
+            verdict=None
+            if verdict is None
+            else HypothesisVerdictView(
+                verdict=verdict.verdict,
+                stated=verdict.stated,
+                reason=verdict.reason,
+                claims=tuple(map(ClaimView.of, verdict.claims)),
+            ),
+        )
+
+
 class AgentTrace(AgentView):
     """An agent with its calls, sorted by start time."""
 
+    dispatch: DispatchView | None = Field(default=None, description="Of a sub-agent.")
     llm: tuple[ModelCallView, ...]
     mcp: tuple[ToolCallView, ...]
 
@@ -125,6 +174,7 @@ class TraceView(View):
                     agents=tuple(
                         AgentTrace(
                             **dict(AgentView.of(agent)),
+                            dispatch=DispatchView.of(agent),
                             llm=tuple(models[agent.id]),
                             mcp=tuple(tools[agent.id]),
                         )

@@ -93,6 +93,31 @@ class AgentPlan(FrozenModel):
     """Summarizes long tool results; None: `provider` does."""
     skills: tuple[AgentSkill, ...] = Field(default=(), exclude_if=lambda skills: not skills)
     """Only in plans with skills, so that older workers can read all others."""
+    delegation: "DelegationPlan | None" = Field(default=None, exclude_if=lambda delegation: delegation is None)
+    """Only in plans with sub-agents, so that older workers can read all others. A sub-agent has none."""
+
+    @property
+    def with_sub_agents(self) -> "tuple[AgentPlan, ...]":
+        """The agent, then those that it may dispatch."""
+        return (self,) if self.delegation is None else (self, *(one.agent for one in self.delegation.agents))
+
+
+class SubAgentPlan(FrozenModel):
+    """An agent that another one may dispatch, at most so many times."""
+
+    agent: AgentPlan
+    description: str = ""
+    max_dispatches: int
+
+
+class DelegationPlan(FrozenModel):
+    """The agents that an agent may dispatch, and the limits of all of them together."""
+
+    agents: tuple[SubAgentPlan, ...]
+    concurrent: int = 3
+    """Dispatched agents that run at the same time."""
+    dispatches: int = 10
+    """Dispatches of one execution."""
 
 
 class ChangesPlan(FrozenModel):
@@ -135,6 +160,11 @@ class StagePlan(FrozenModel):
     success_policy: SuccessPolicy = SuccessPolicy.ANY
     synthesis: AgentPlan | None = None
 
+    @property
+    def members(self) -> tuple[AgentPlan, ...]:
+        """Agents of the stage, each followed by those that it may dispatch."""
+        return tuple(one for agent in self.agents for one in agent.with_sub_agents)
+
 
 class Plan(FrozenModel):
     """A whole run, resolved."""
@@ -174,8 +204,8 @@ class Plan(FrozenModel):
 
     @property
     def agents(self) -> tuple[AgentPlan, ...]:
-        """All agents of the run: those of its stages, then those of syntheses and of the executive summary."""
-        own = [agent for stage in self.stages for agent in stage.agents]
+        """All agents of the run: of its stages, with their sub-agents, of syntheses, and of the executive summary."""
+        own = [agent for stage in self.stages for agent in stage.members]
         others = (*(stage.synthesis for stage in self.stages), self.executive_summary)
         return (*own, *(agent for agent in others if agent is not None))
 
@@ -204,7 +234,7 @@ class Plan(FrozenModel):
     @property
     def accounts(self) -> frozenset[str]:
         """ServiceAccounts that this run acts as, without those of answers to questions."""
-        agents = (agent for stage in self.stages for agent in stage.agents)
+        agents = (agent for stage in self.stages for agent in stage.members)
         of_tools = {account for agent in agents for server in agent.servers for account in server.accounts}
         of_changes = {s.changes.account for s in self.stages if s.changes is not None and s.changes.account is not None}
         return frozenset(of_tools | of_changes)

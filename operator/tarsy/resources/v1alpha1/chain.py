@@ -46,8 +46,63 @@ MAX_BRIEF = 64
 """Maximum characters of the alert types column."""
 
 
+DEFAULT_DISPATCHES = 10
+"""Maximum dispatches of an agent that sets none."""
+
+CONCURRENT_SUB_AGENTS = 3
+"""Maximum sub-agents that run at the same time, of an agent that sets none."""
+
+
+class SubAgent(Model):
+    """An agent that another agent may dispatch."""
+
+    agent_ref: NameRef = Field(description="Agent in the namespace of the chain. It needs a description.")
+    max_dispatches: Annotated[int, Field(ge=1, le=50)] | None = Field(
+        default=None, description="Maximum dispatches of this agent. Defaults to those of all agents together."
+    )
+
+
+class SubAgentLimits(Model):
+    """Limits of all sub-agents that one agent dispatches."""
+
+    concurrent: Annotated[int, Field(ge=1, le=10)] | None = Field(
+        default=None,
+        description=f"Maximum sub-agents that run at the same time. Others wait. Defaults to {CONCURRENT_SUB_AGENTS}.",
+    )
+    dispatches: Annotated[int, Field(ge=1, le=50)] | None = Field(
+        default=None, description=f"Maximum dispatches in all. Defaults to {DEFAULT_DISPATCHES}."
+    )
+    depth: Annotated[int, Field(ge=1, le=1)] | None = Field(
+        default=None, description="Levels of sub-agents. Only 1: a sub-agent dispatches none."
+    )
+
+
 class StageAgent(Model):
     """An agent of a stage and its overrides for this stage."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "!has(self.subAgentLimits) || (has(self.subAgents) && size(self.subAgents) > 0)",
+            "subAgentLimits needs subAgents; list them, or remove the limits",
+            lambda self: self.sub_agent_limits is None or len(self.sub_agents) > 0,
+            field="subAgentLimits",
+        ),
+        ValidationRule(
+            "!has(self.subAgents) || self.subAgents.all(one, "
+            "self.subAgents.exists_one(other, other.agentRef.name == one.agentRef.name))",
+            "subAgents must name each agent once",
+            lambda self: len({one.agent_ref.name for one in self.sub_agents}) == len(self.sub_agents),
+            field="subAgents",
+        ),
+        ValidationRule(
+            "!has(self.subAgents) || self.subAgents.all(one, !has(one.maxDispatches) || one.maxDispatches <= "
+            "(has(self.subAgentLimits) && has(self.subAgentLimits.dispatches) ? self.subAgentLimits.dispatches : "
+            f"{DEFAULT_DISPATCHES}))",
+            f"maxDispatches must not exceed subAgentLimits.dispatches (default {DEFAULT_DISPATCHES})",
+            lambda self: all((one.max_dispatches or 0) <= self.most_dispatches for one in self.sub_agents),
+            field="subAgents",
+        ),
+    )
 
     name: ObjectName = Field(description="Name of the Agent.")
     display_name: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = Field(
@@ -59,6 +114,19 @@ class StageAgent(Model):
     mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the agent.")
     skills: SkillSelections | None = Field(default=None, description="Skills of the agent, instead of its own.")
     fallback: Fallback | None = Field(default=None, description=FALLBACK)
+    sub_agents: tuple[SubAgent, ...] = Field(
+        default=(),
+        max_length=10,
+        description="Agents that this agent may dispatch while it investigates. They follow the settings of chain and "
+        "stage, and the alert's selection of tools.",
+    )
+    sub_agent_limits: SubAgentLimits | None = Field(default=None, description="Limits of the sub-agents.")
+
+    @property
+    def most_dispatches(self) -> int:
+        """Maximum dispatches of the agent."""
+        set_ = self.sub_agent_limits.dispatches if self.sub_agent_limits is not None else None
+        return DEFAULT_DISPATCHES if set_ is None else set_
 
 
 class Synthesis(Model):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
+from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.ids import call_ref
@@ -71,13 +72,20 @@ class ToolCallRow:
     replayed: ReplayedFrom | None = None
     marks: EvidenceMarks | None = None
 
+    @property
+    def citable(self) -> bool:
+        """Whether a claim may cite it: it is closed, and not about sub-agents."""
+        closed = self.state in (InteractionState.COMPLETED, InteractionState.FAILED)
+        return closed and (bool(self.start.server) or self.start.tool not in DISPATCH_TOOLS)
+
 
 @dataclass
 class Record:
     """All that is on record of one run.
 
     Every execution begins at `began`. `seconds` have passed since the run started, without the `waited_seconds` for
-    which it was parked, and `age_seconds` since its tool calls, for an attempt that begins now. `approved` are the
+    which it was parked, and `age_seconds` since its tool calls, for an attempt that begins now. `tries` are the tries
+    of a tool call by its place: execution, message and index. `approved` are the
     approvals that a call can consume, by id, with the id of the call.
     """
 
@@ -86,6 +94,7 @@ class Record:
     executions: dict[UUID, ExecutionRow] = field(default_factory=dict)
     model_calls: dict[UUID, ModelCallRow] = field(default_factory=dict)
     tool_calls: dict[UUID, ToolCallRow] = field(default_factory=dict)
+    tries: dict[tuple[UUID, int, int], list[ToolCallRow]] = field(default_factory=dict)
     events: dict[UUID, TimelineEvent] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     pins: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -105,6 +114,12 @@ class Record:
         """Role and text of each message of an agent."""
         return [(m.role, m.content) for m in self.execution(display_name).conversation]
 
+    def names(self, execution: UUID | None) -> tuple[str | None, str | None]:
+        """The name of an agent, and of the one that dispatched it."""
+        found = self.executions.get(execution) if execution else None
+        parent = self.executions.get(found.start.parent) if found and found.start.parent else None
+        return found.start.display_name if found else None, parent.start.display_name if parent else None
+
     def is_confirmed(self) -> bool:
         """Whether a tool call has a result of which the control plane wrote at least a part."""
         return any(
@@ -120,19 +135,22 @@ class Record:
         return [ChangeForGit.model_validate(one) for one in found]
 
     def told(self, execution: UUID, *, sensitive: bool) -> list[ToldResult]:
-        """Results of servers that the model of an execution may know of: its own, and those of earlier stages.
+        """Results of servers that the model of an execution may know of.
+
+        Those of itself, its parent and its sub-agents, and of earlier stages.
 
         Args:
             execution: of the agent.
             sensitive: only those whose text must not leave.
         """
         stage_of = {one: row.start.stage for one, row in self.executions.items()}
+        family = {one: row.start.parent or one for one, row in self.executions.items()}
         index_of = {one: row.start.index for one, row in self.stages.items()}
         found = []
         for row in self.tool_calls.values():
             start, marks = row.start, row.marks or EvidenceMarks()
             closed = row.state in (InteractionState.COMPLETED, InteractionState.FAILED)
-            known = start.execution == execution
+            known = family[start.execution] == family[execution]
             known = known or index_of[stage_of[start.execution]] < index_of[stage_of[execution]]
             if row.answered is not None and start.made and closed and known and (marks.sensitive or not sensitive):
                 ref, tool = call_ref(start.idempotency_key), f"{start.server}.{start.tool}"

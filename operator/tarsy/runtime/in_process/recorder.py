@@ -132,6 +132,7 @@ class MemoryRecorder:
             ),
             result=outcome.result if outcome else None,
             failure=outcome.failure if outcome else None,
+            verdict=outcome.verdict if outcome else None,
         )
         return found
 
@@ -187,16 +188,15 @@ class MemoryRecorder:
         """See the port."""
         self._enter(of=call.execution)
         new = call.id not in self.record.tool_calls
-        for earlier in self.record.tool_calls.values():
-            same = (earlier.start.execution, earlier.start.message_seq, earlier.start.index)
-            if same != (call.execution, call.message_seq, call.index) or earlier.start.id == call.id:
-                continue
-            if earlier.state is InteractionState.STARTED:
+        tries = self.record.tries.setdefault((call.execution, call.message_seq, call.index), [])
+        for earlier in tries:
+            if earlier.start.id != call.id and earlier.state is InteractionState.STARTED:
                 _owed(earlier.start.attempt < call.attempt, "an attempt at a tool call is made once")
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
         held = call.approval is None or self.record.approved.pop(call.approval, None) == call.id
         if new:
-            self.record.tool_calls[call.id] = ToolCallRow(call, began=self._tick())
+            tries.append(ToolCallRow(call, began=self._tick()))
+            self.record.tool_calls[call.id] = tries[-1]
         self._events(events)
         return call.made and held
 
@@ -252,7 +252,7 @@ class MemoryRecorder:
         found = {}
         for row in sorted(self.record.tool_calls.values(), key=lambda r: r.start.attempt):
             execution = self.record.executions[row.start.execution].start
-            if row.state in (InteractionState.COMPLETED, InteractionState.FAILED) and row.answered is not None:
+            if row.citable and row.answered is not None:
                 stage = self.record.stages[execution.stage].start.name
                 tool = f"{row.start.server}.{row.start.tool}".removeprefix(".")
                 result = Evidence(
@@ -370,12 +370,8 @@ class MemoryRecorder:
 
     def _named(self, event: TimelineEvent) -> TimelineEvent:
         stage = self.record.stages.get(event.stage) if event.stage else None
-        agent = self.record.executions.get(event.execution) if event.execution else None
-        return replace(
-            event,
-            stage_name=stage.start.name if stage else None,
-            agent_name=agent.start.display_name if agent else None,
-        )
+        agent, parent = self.record.names(event.execution)
+        return replace(event, stage_name=stage.start.name if stage else None, agent_name=agent, parent_name=parent)
 
     def _summary(self, call: UUID) -> str | None:
         made = (e for e in self.record.events.values() if e.tool_call == call and e.status is EventStatus.COMPLETED)

@@ -125,7 +125,7 @@ def providers(plan: Plan) -> Iterator[ProviderPlan]:
 
 def _agents(plan: Plan) -> Iterator[AgentPlan]:
     for stage in plan.stages:
-        yield from stage.agents
+        yield from stage.members
         if stage.synthesis is not None:
             yield stage.synthesis
     if plan.executive_summary is not None:

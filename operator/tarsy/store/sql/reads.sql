@@ -36,7 +36,10 @@ ORDER BY accepted_at LIMIT :limit
 -- name: stages
 SELECT s.investigation, s.index, s.name, s.kind, s.state, s.expected_agents, s.started_at, s.finished_at,
     s.failure_reason, s.failure_message,
-    (SELECT count(*) FROM execution e WHERE e.stage = s.id AND e.state NOT IN ('pending', 'running')) AS agents_finished
+    (
+        SELECT count(*) FROM execution e
+        WHERE e.stage = s.id AND e.parent IS NULL AND e.state NOT IN ('pending', 'running')
+    ) AS agents_finished
 FROM stage s WHERE s.investigation = ANY(:ids::uuid[]) ORDER BY s.investigation, s.index
 
 -- The last changes of provider of each run, oldest first.
@@ -67,13 +70,14 @@ WHERE id = :id AND (
 
 -- Events changed after revision :after, whole revisions at a time; with more than :limit events, at least :limit.
 -- name: timeline
-SELECT changed.*, s.name AS stage_name, e.display_name AS agent_name
+SELECT changed.*, s.name AS stage_name, e.display_name AS agent_name, p.display_name AS parent_name
 FROM (
     SELECT * FROM timeline_event WHERE investigation = :investigation AND revision > :after
     ORDER BY revision FETCH FIRST :limit ROWS WITH TIES
 ) changed
 LEFT JOIN stage s ON s.id = changed.stage
 LEFT JOIN execution e ON e.id = changed.execution
+LEFT JOIN execution p ON p.id = e.parent
 ORDER BY changed.seq
 
 -- name: queue_depth

@@ -24,7 +24,7 @@ FROM (
 ) latest WHERE latest.state = 'started'
 
 -- Closed tool calls that a finding cites, by their reference (record.ids.call_ref) or by the id of the row; of several
--- tries the last. Interrupted calls have no result.
+-- tries the last. Interrupted calls have no result, and what is said of sub-agents is none: their own calls are cited.
 -- name: evidence
 SELECT DISTINCT ON (cited.id) cited.id AS cited, c.id, s.name AS stage, e.display_name AS agent,
     concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.result, c.arguments, c.integrity, c.rung
@@ -34,6 +34,7 @@ JOIN execution e ON e.stage = s.id
 JOIN mcp_interaction c ON c.execution = e.id
     AND cited.id IN ('call_' || left(replace(c.idempotency_key, '-', ''), 12), c.id::text)
 WHERE c.state IN ('completed', 'failed') AND c.result IS NOT NULL
+    AND (c.server <> '' OR c.tool NOT IN ('dispatch_agent', 'list_agents', 'cancel_agent'))
 ORDER BY cited.id, c.attempt DESC
 
 -- name: is_confirmed
@@ -49,8 +50,9 @@ SELECT t.metadata -> 'change_for_git' AS change FROM timeline_event t
 WHERE t.investigation = :investigation AND t.type = 'llm_tool_call' AND t.metadata -> 'change_for_git' IS NOT NULL
 ORDER BY t.seq
 
--- A page of closed tool calls with the result of a server: of an execution and the stages before it, and for a question
--- of its investigation and of the other questions about that. Answers of TARSy itself are none. Each run is found by an
+-- A page of closed tool calls with the result of a server: of an execution with its parent and sub-agents, who tell each
+-- other what they read, of the stages before it, and for a question of its investigation and of the other questions
+-- about that. Answers of TARSy itself are none. Each run is found by an
 -- index: as alternatives of one join, all investigations on record were read for every call.
 -- name: told_results
 SELECT c.id, c.idempotency_key, concat_ws('.', nullif(c.server, ''), c.tool) AS tool, c.arguments, c.result, c.integrity,
@@ -66,17 +68,18 @@ JOIN stage s ON s.investigation = i.id
 JOIN execution e ON e.stage = s.id
 JOIN mcp_interaction c ON c.execution = e.id
 WHERE me.id = :execution AND own.id = :investigation
-    AND (e.id = me.id OR i.id <> own.id OR s.index < mine.index)
+    AND (coalesce(e.parent, e.id) = coalesce(me.parent, me.id) OR i.id <> own.id OR s.index < mine.index)
     AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL AND c.id > :after
     AND (NOT :sensitive OR c.integrity @> '{"sensitive": true}')
 ORDER BY c.id LIMIT :limit
 
 -- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
-SELECT t.*, s.name AS stage_name, e.display_name AS agent_name
+SELECT t.*, s.name AS stage_name, e.display_name AS agent_name, p.display_name AS parent_name
 FROM timeline_event t
 LEFT JOIN stage s ON s.id = t.stage
 LEFT JOIN execution e ON e.id = t.execution
+LEFT JOIN execution p ON p.id = e.parent
 WHERE t.investigation = :investigation AND t.stage = :stage
 ORDER BY t.seq
 

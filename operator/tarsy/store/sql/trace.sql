@@ -30,13 +30,13 @@ SELECT id FROM investigation WHERE parent = :parent AND name = :name ORDER BY pl
 -- name: unanswered
 SELECT EXISTS (SELECT FROM investigation WHERE parent = :parent AND state IN ('pending', 'running')) AS found
 
--- Every agent of a run with its stage; a stage without agents yet has one row.
+-- Every agent of a run with its stage, its sub-agents after it; a stage without agents yet has one row.
 -- name: agents
 SELECT s.id AS stage, s.index AS stage_index, s.name AS stage_name, s.kind, s.state AS stage_state,
     s.started_at AS stage_started_at, s.finished_at AS stage_finished_at, s.expected_agents, s.parallel,
     s.success_policy, s.failure_reason AS stage_failure_reason, s.failure_message AS stage_failure_message,
     e.id, e.index, e.agent, e.display_name, e.strategy, e.provider, e.model, e.state, e.started_at, e.finished_at,
-    e.failure_reason, e.failure_message, m.*, t.*
+    e.failure_reason, e.failure_message, e.parent, e.dispatched_by, e.task, e.hypothesis, e.verdict, m.*, t.*
 FROM stage s LEFT JOIN execution e ON e.stage = s.id
 LEFT JOIN LATERAL (
     SELECT count(*) AS model_calls, coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,
@@ -51,7 +51,8 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE c.made) AS tool_calls FROM mcp_interaction c WHERE c.execution = e.id
 ) t ON true
-WHERE s.investigation = :investigation ORDER BY s.index, e.index
+WHERE s.investigation = :investigation
+ORDER BY s.index, CASE WHEN e.parent IS NULL THEN e.index ELSE e.index / 100 - 1 END, e.index
 
 -- name: _calls
 SELECT c.id, c.execution, c.started_at, c.finished_at, c.duration_ms, c.state, 'model' AS what, c.number, c.kind,

@@ -151,10 +151,13 @@ WITH {_fence}, interrupted AS (
 ), parent AS (
     UPDATE stage s SET revision = run.revision FROM run WHERE s.id = :stage
 ), begun AS (
-    INSERT INTO execution AS e (id, stage, index, agent, display_name, strategy, provider, model)
-    SELECT :id, :stage, :index, :agent, :display_name, :strategy, :provider, :model FROM run
+    INSERT INTO execution AS e
+        (id, stage, index, agent, display_name, strategy, provider, model, parent, dispatched_by, task, hypothesis)
+    SELECT :id, :stage, :index, :agent, :display_name, :strategy, :provider, :model, :parent, :dispatched_by, :task,
+        :hypothesis
+    FROM run
     ON CONFLICT (id) DO UPDATE SET index = e.index
-    RETURNING e.state, e.started_at, e.loop, e.result, e.failure_reason, e.failure_message
+    RETURNING e.state, e.started_at, e.loop, e.result, e.failure_reason, e.failure_message, e.verdict
 )
 SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = :id) AS existed,
     (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = :id) AS model_calls
@@ -190,7 +193,7 @@ WITH {_fence}, interrupted AS (
 ), closed AS (
     UPDATE execution e SET
         state = :state, result = :result, failure_reason = :failure_reason, failure_message = :failure_message,
-        finished_at = now()
+        verdict = :verdict::jsonb, finished_at = now()
     FROM run WHERE e.id = :id AND e.state = 'running'
     RETURNING e.stage
 ), parent AS (
