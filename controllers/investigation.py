@@ -30,9 +30,6 @@ from tarsy.controllers.runs.inputs import (
     BeingFetched,
     NotYet,
     alert_data,
-    default_runbook,
-    local_runbook,
-    namespace_sources,
 )
 from tarsy.controllers.runs.projection import project
 from tarsy.controllers.runs.readable import limited_to_reader, reader_of
@@ -47,6 +44,7 @@ from tarsy.controllers.runs.replay import (
 from tarsy.controllers.runs.rest import note_rest
 from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made_for_alert, mark_accepted, needs_mark
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
+from tarsy.controllers.runs.run_texts import run_runbook, skill_sources
 from tarsy.controllers.runs.skill_texts import freeze_skills
 from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
@@ -57,11 +55,10 @@ from tarsy.plan.select import NoChain, select
 from tarsy.plan.what_if import with_provider, without_other_providers
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, Chain, Investigation
+from tarsy.resources.v1alpha1 import Alert, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.resources.v1alpha1.investigation import Replay
-from tarsy.runbook.sources import redact_url, sources
 from tarsy.store.runs import NewRun
 
 _log = logging.getLogger(__name__)
@@ -209,7 +206,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
     reader, history = reader_of(spec.author, alert, named_by), HISTORY_LABEL in (namespace.get("labels") or {})
     plan = await limited_to_reader(plan, reader, context.kubernetes.client, history=history)
     data = await alert_data(alert, source, context.kubernetes.client, context.kept_text)
-    plan = await freeze_skills(plan, data, context.kubernetes.client)
+    plan = await freeze_skills(plan, data, skill_sources(investigation, context))
     return NewRun(
         id=UUID(meta.uid),
         namespace=meta.namespace,
@@ -217,7 +214,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         name=meta.name,
         alert_data=await mask_alert(data, plan.alert_masking, context),
         runbook=await mask_alert(
-            await _runbook(investigation, alert, source, chain, context), plan.alert_masking, context
+            await run_runbook(investigation, alert, source, chain, context), plan.alert_masking, context
         ),
         plan=plan,
         priority=PRIORITIES[alert.severity],
@@ -279,7 +276,10 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
         alert_data=data,
         runbook=runbook,
         plan=await freeze_skills(
-            recorded.plan(plan, replay), header.alert.data, context.kubernetes.client, _replayed(recorded, replay)
+            recorded.plan(plan, replay),
+            header.alert.data,
+            skill_sources(investigation, context),
+            _replayed(recorded, replay),
         ),
         author=spec.author.to_dict() if spec.author else {},
         cassette=await asyncio.to_thread(lambda: recorded.data),
@@ -333,33 +333,6 @@ async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileC
             _log.warning("parts of the namespace's alertMasking are invalid and ignored: %s", error.sentence)
             mask = await asyncio.to_thread(lambda: context.mask_of(usable(setting)))
     return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
-
-
-async def _runbook(
-    investigation: Investigation, alert: AlertContent, at: FieldPath, chain: Chain, context: ReconcileContext
-) -> str:
-    """Reads the alert's runbook, else the default; when a URL fails, an Event reports it and the default is used."""
-    if alert.runbook is None or alert.runbook.url is None:
-        return await local_runbook(
-            alert, at, chain, context.cache, context.kubernetes.client, context.settings.library_namespace
-        )
-    meta, url = investigation.metadata, alert.runbook.url
-    among = sources(
-        context.runbooks.hosts, namespace_sources(at.namespace, context.cache, context.settings.library_namespace)
-    )
-    fetched = context.runbooks.take(meta.uid, Key(investigation.KIND, meta.namespace, meta.name), url, among)
-    if fetched is None:
-        raise BeingFetched
-    if fetched.problem is None:
-        return fetched.text
-    problem = f"The runbook at {redact_url(url)} is not available: {fetched.problem}."
-    await context.kubernetes.events.tell(
-        investigation, "RunbookUnavailable", f"{problem} The default runbook is used.", kind="Warning"
-    )
-    default = await default_runbook(
-        at.namespace, chain, context.cache, context.kubernetes.client, context.settings.library_namespace
-    )
-    return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
 
 
 async def _alert(

@@ -8,10 +8,12 @@ it anew.
 from datetime import UTC, datetime
 
 from tarsy.controllers.configuration import RECHECK_SECONDS, SETTLED_RECHECK_SECONDS, ConfigurationProblem, validate
+from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.runs.git_texts import git_texts
 from tarsy.controllers.runs.inputs import NotYet
-from tarsy.controllers.runs.skill_texts import read_skill
+from tarsy.controllers.runs.skill_texts import SkillSources, read_skill
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.skills import planned_skill
 from tarsy.resources.v1alpha1 import Skill, SkillStatus
@@ -26,7 +28,9 @@ async def reconcile(skill: Skill, context: ReconcileContext) -> float | None:
     errors: list[ConfigurationProblem] = []
     found = None
     try:
-        found = await read_skill(planned_skill(skill), context.kubernetes.client)
+        key = Key(skill.KIND, skill.metadata.namespace, skill.metadata.name)
+        sources = SkillSources(context.kubernetes.client, git_texts(key, context))
+        found = await read_skill(planned_skill(skill), sources)
     except NotYet as problem:
         at = FieldPath.of(skill)
         sentence = problem.message.removeprefix(f"{skill}: {at.path}.")

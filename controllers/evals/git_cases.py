@@ -1,10 +1,10 @@
-"""Reads the cases of EvalSuites that are in Git, in the background.
+"""Reads the files that objects name in Git (cases of EvalSuites, Skills, runbooks), in the background.
 
 Watches: nothing of its own. Decides: which files are read, a few at a time, and how long a failure is kept. Writes:
-nothing; a suite whose file was read is queued, and takes it. Namespaces have their turns.
+nothing; an object whose file was read is queued, and takes it. Namespaces have their turns.
 
 Decision: a reconcile never waits for a foreign host, as with runbooks. A file is found by repository, commit and path:
-a pinned commit cannot change, so what was read for one suite is right for another of the same namespace.
+a pinned commit cannot change, so what was read for one object is right for another of the same namespace.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from tarsy.controllers.machinery.fair_queue import FairQueue
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.git.source import GitFile, GitProblem, why_not_listed
 from tarsy.plan.errors import FieldPath
-from tarsy.resources.v1alpha1.eval_suite import GitSource
+from tarsy.resources.v1alpha1.git_source import GitSource
 from tarsy.runtime.git_files import ReadGitFile
 
 _log = logging.getLogger(__name__)
 
 _AT_ONCE = 2
 _KEPT = 8
-"""Files that are kept until their suites take them: each has up to 16 MiB."""
+"""Files that are kept until their objects take them: each has up to 16 MiB."""
 
 _FAILURES_KEPT = 1_000
 FAILURE_SECONDS = 300.0
@@ -45,12 +45,12 @@ class _Failure:
 
 
 class GitCases:
-    """Reads files of Git repositories for EvalSuites.
+    """Reads files of Git repositories for the objects that name them.
 
     Args:
         read: reads one; None: this operator reads none.
         hosts: the administrator's list (`--git-host`).
-        wake: is called with a suite's key when its file was read, or could not be.
+        wake: is called with an object's key when its file was read, or could not be.
         clock: monotonic seconds.
     """
 
@@ -75,18 +75,14 @@ class GitCases:
         """Returns the content of a file, once it was read.
 
         Args:
-            key: of the suite.
+            key: of the object.
             source: the file.
             at: the field that names it.
 
         Raises:
             NotYet: it is being read, or cannot be read.
         """
-        file = GitFile(source.url, source.commit, source.path)
-        try:
-            self._check(file)
-        except GitProblem as problem:
-            raise NotYet(problem.reason, f"{at.path}.{problem.message}") from None
+        file = self.check(source, at)
         wanted = (at.namespace, file)
         if (content := self._files.pop(wanted, None)) is not None:
             return content
@@ -98,6 +94,23 @@ class GitCases:
             self._queue.put(at.namespace, wanted)
         self._asked[wanted].add(key)
         raise NotYet("GitFetching", f"{at.path}: {source.path} of commit {source.commit[:12]} is being read")
+
+    def check(self, source: GitSource, at: FieldPath) -> GitFile:
+        """Returns the file of a source that may be read.
+
+        Args:
+            source: the file.
+            at: the field that names it.
+
+        Raises:
+            NotYet: it may not.
+        """
+        file = GitFile(source.url, source.commit, source.path)
+        try:
+            self._check(file)
+        except GitProblem as problem:
+            raise NotYet(problem.reason, f"{at.path}.{problem.message}") from None
+        return file
 
     def refuse(self, source: GitSource, at: FieldPath, reason: str, message: str) -> None:
         """Keeps what is wrong with the content of a file, so that it is not read again at once.
@@ -133,7 +146,7 @@ class GitCases:
             except GitProblem as problem:
                 self._fail(wanted, problem.reason, f".{problem.message}")
             except Exception:
-                _log.exception("a case of a suite of namespace %s could not be read from Git", wanted[0])
+                _log.exception("a file for an object of namespace %s could not be read from Git", wanted[0])
                 self._fail(wanted, "GitUnavailable", ".url: the file could not be read; see the operator's log")
             else:
                 self._files[wanted] = content

@@ -24,6 +24,7 @@ from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.record.run import InvestigationRecord
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.evals import Evals
+from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.questions import Questions
@@ -86,6 +87,9 @@ class StorePorts:
 
     reviews: Reviews | None = None
     """Verdicts of people on findings; None: Reviews are ignored."""
+
+    git_texts: GitTextStore | None = None
+    """Texts of skills and runbooks in Git; None: none are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Reads the inputs of a run: the alert's data and the runbook, from where the objects declare them.
 
 Decision: a text that an object names and that is not there keeps the run from being accepted, and says so; only a
-runbook by URL fails open, because nobody here controls its host.
+runbook by URL fails open, because nobody here controls its host. One in Git does not: its commit is pinned, so that it
+is there, or never was.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tarsy.kube.client import ApiError, KubeClient
@@ -16,6 +18,7 @@ from tarsy.plan.select import search_path
 from tarsy.resources.v1alpha1 import Chain, InvestigationDefaults
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import ConfigMapKeyRef, LocalRunbook, Runbook
+from tarsy.resources.v1alpha1.git_source import GitSource
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 from tarsy.runbook.sources import RunbookSource
 
@@ -75,29 +78,40 @@ async def alert_data(alert: AlertContent, at: FieldPath, client: KubeClient, kep
     return await config_map_value(source.config_map_key_ref, at / "dataFrom", MAX_CONFIG_MAP_BYTES, client)
 
 
+@dataclass(frozen=True, slots=True)
+class TextSources:
+    """Reads the texts that objects name: from ConfigMaps, and from Git.
+
+    `git` takes the file, the field that names it, and the maximum bytes; None: nothing is read from Git.
+    """
+
+    client: KubeClient
+    git: Callable[[GitSource, FieldPath, int], Awaitable[str]] | None = None
+
+
 async def local_runbook(
-    alert: AlertContent, at: FieldPath, chain: Chain, catalog: Catalog, client: KubeClient, library_namespace: str
+    alert: AlertContent, at: FieldPath, chain: Chain, catalog: Catalog, texts: TextSources, library_namespace: str
 ) -> str:
-    """Reads the alert's own runbook, inline or in a ConfigMap, else the default.
+    """Reads the alert's own runbook, inline, in a ConfigMap or in Git, else the default.
 
     Args:
         alert: the alert.
         at: the field that holds it.
         chain: the chain of the run.
         catalog: holds the InvestigationDefaults.
-        client: the Kubernetes API.
+        texts: reads them.
         library_namespace: whose defaults all namespaces use.
 
     Raises:
         NotYet: it is not where the alert, the chain or the defaults say.
     """
     if alert.runbook is not None:
-        return await _read(alert.runbook, at / "runbook", client)
-    return await default_runbook(at.namespace, chain, catalog, client, library_namespace)
+        return await _read(alert.runbook, at / "runbook", texts)
+    return await default_runbook(at.namespace, chain, catalog, texts, library_namespace)
 
 
 async def default_runbook(
-    namespace: str, chain: Chain, catalog: Catalog, client: KubeClient, library_namespace: str
+    namespace: str, chain: Chain, catalog: Catalog, texts: TextSources, library_namespace: str
 ) -> str:
     """Reads the runbook for an alert without one; empty when there is none.
 
@@ -108,7 +122,7 @@ async def default_runbook(
         namespace: of the run.
         chain: the chain of the run.
         catalog: holds the InvestigationDefaults.
-        client: the Kubernetes API.
+        texts: reads them.
         library_namespace: whose defaults all namespaces use.
 
     Raises:
@@ -117,12 +131,12 @@ async def default_runbook(
     for space in search_path(namespace, library_namespace):
         if chain.spec.runbook is not None:
             if space == chain.metadata.namespace:
-                return await _read(chain.spec.runbook, FieldPath.of(chain) / "runbook", client)
-            if replaced := await _replacement(chain, space, client):
+                return await _read(chain.spec.runbook, FieldPath.of(chain) / "runbook", texts)
+            if replaced := await _replacement(chain, space, texts.client):
                 return replaced
         defaults = catalog.get(InvestigationDefaults, space, DEFAULTS_NAME)
         if defaults is not None and defaults.spec.runbook is not None:
-            return await _read(defaults.spec.runbook, FieldPath.of(defaults) / "runbook", client)
+            return await _read(defaults.spec.runbook, FieldPath.of(defaults) / "runbook", texts)
     return ""
 
 
@@ -156,9 +170,11 @@ def namespace_sources(namespace: str, catalog: Catalog, library_namespace: str) 
         yield RunbookSource(entry.host, token=SecretKey(namespace=place, name=ref.name, key=ref.key) if ref else None)
 
 
-async def _read(runbook: Runbook | LocalRunbook, at: FieldPath, client: KubeClient) -> str:
+async def _read(runbook: Runbook | LocalRunbook, at: FieldPath, texts: TextSources) -> str:
     if runbook.config_map_key_ref is not None:
-        return await config_map_value(runbook.config_map_key_ref, at, MAX_RUNBOOK_BYTES, client)
+        return await config_map_value(runbook.config_map_key_ref, at, MAX_RUNBOOK_BYTES, texts.client)
+    if runbook.git is not None and texts.git is not None:
+        return await texts.git(runbook.git, at / "git", MAX_RUNBOOK_BYTES)
     return runbook.inline or ""
 
 

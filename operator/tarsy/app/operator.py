@@ -51,6 +51,7 @@ from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
 from tarsy.store.evals import Evals
 from tarsy.store.gauges import Gauges
+from tarsy.store.git_texts import GitTextStore
 from tarsy.store.history_retention import HistoryRetention
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
@@ -178,6 +179,7 @@ def _controller(
             approvals=ApprovalStore(pool),
             definitions=ToolDefinitions(pool),
             reviews=Reviews(pool),
+            git_texts=GitTextStore(pool),
         ),
         ControllerSettings(
             library_namespace=settings.kubernetes.library_namespace,

@@ -160,10 +160,13 @@ def _with_fitting_skills(plan: Plan, case: SuiteCase) -> Plan:
     """
     labels = alert_labels(case.cassette.header.alert.data)
     skills = tuple(skill for skill in plan.skills if fits_labels(skill, labels))
-    elsewhere = [skill.ref for skill in skills if not skill.text]
+    elsewhere = [skill for skill in skills if not skill.text]
     if elsewhere:
-        message = "its text is in a cluster; write it into spec.body to measure it from files"
+        message = "its text is not in the files; write it into spec.body to measure it here"
         raise PlanInvalid(
-            FieldPath(ref.kind, ref.namespace, ref.name, "spec.configMapKeyRef").error(message) for ref in elsewhere
+            FieldPath(
+                one.ref.kind, one.ref.namespace, one.name, "spec.git" if one.git else "spec.configMapKeyRef"
+            ).error(message)
+            for one in elsewhere
         )
     return with_skills(plan, skills)

@@ -79,6 +79,8 @@ def text_lines(found: SkillTextView) -> list[str]:
         found: the skill.
     """
     head = [f"Skill {found.namespace}/{found.name}: {one_line(found.description, 1024)}", f"source: {found.source}"]
+    if found.git is not None:
+        head.append(f"file: {one_line(found.git.url, 300)} {found.git.commit} {one_line(found.git.path, 300)}")
     if found.digest is not None:
         head.append(f"sha256: {found.digest}")
     if found.text is None:

@@ -14,7 +14,7 @@ from typing import Final
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.levels import AgentLevels, Scope, last_set
 from tarsy.plan.lookup import Lookup, object_ref
-from tarsy.plan.model import AgentPlan, AgentSkill, ConfigMapKey, Plan, SkillPlan
+from tarsy.plan.model import AgentPlan, AgentSkill, ConfigMapKey, GitFilePlan, Plan, SkillPlan
 from tarsy.plan.scope import admits
 from tarsy.record.text import clean
 from tarsy.resources.v1alpha1.chain import StageAgent
@@ -165,7 +165,7 @@ def with_text(skill: SkillPlan, text: str) -> SkillPlan:
 
 def planned_skill(skill: Skill) -> SkillPlan:
     """Returns a skill as a plan has it; with its text, if that is in the object."""
-    spec, source = skill.spec, skill.spec.config_map_key_ref
+    spec, source, git = skill.spec, skill.spec.config_map_key_ref, skill.spec.git
     labels = spec.applies_to.workload_labels if spec.applies_to is not None else {}
     plan = SkillPlan(
         ref=object_ref(skill),
@@ -173,6 +173,7 @@ def planned_skill(skill: Skill) -> SkillPlan:
         config_map=ConfigMapKey(namespace=skill.metadata.namespace, name=source.name, key=source.key)
         if source is not None
         else None,
+        git=GitFilePlan(url=git.url, commit=git.commit, path=git.path) if git is not None else None,
         allowed_tools=spec.allowed_tools,
         workload_labels=tuple(sorted(labels.items())),
     )

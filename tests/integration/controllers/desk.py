@@ -45,6 +45,7 @@ from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.evals import Evals
+from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.questions import Questions
@@ -182,6 +183,7 @@ class Desk:
                     approvals=self.approvals,
                     definitions=self.definitions,
                     reviews=self.reviews,
+                    git_texts=GitTextStore(self.pool),
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,

@@ -1,8 +1,11 @@
 """Skills over HTTP: the list, and texts for those who may read where they are."""
 
+import pytest
+
 from integration.http.site import Site, Visitor
 from integration.http.test_configuration import READY
 from tarsy.plan.skills import text_digest
+from tarsy.store.git_texts import GitText, GitTextStore
 from tarsy_dev.objects import put
 
 LIST = {"verbs": ["list"], "apiGroups": ["tarsy.dev"], "resources": ["skills"]}
@@ -50,3 +53,26 @@ async def test_a_text_in_a_config_map_is_for_those_who_may_read_the_config_map(
     assert body["text"] is None and f"may not get ConfigMap {namespace}/texts" in body["problem"]
     stranger = await site.visitor(namespace, "stranger", here=[LIST])
     assert (await stranger.get(path)).status == 403
+
+
+async def test_a_text_from_git_comes_with_its_commit(site: Site, administrator: Visitor, namespace: str) -> None:
+    git = {"url": "https://git.example.com/a", "commit": "1" * 40, "path": "pods.md"}
+    await site.put("Skill", namespace, "pods", {"description": "d", "git": git})
+    path = f"/namespaces/{namespace}/skills/pods/text"
+    assert "pods.md of commit 111111111111 has not been read" in (await administrator.get(path)).body["problem"]
+
+    await GitTextStore(site.services.pool).keep(*git.values(), GitText("Read the log.", text_digest("Read the log.")))
+
+    body = (await administrator.get(path)).body
+    assert (body["text"], body["git"], body["source"]) == ("Read the log.", git, "Git")
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+async def test_texts_from_git_that_were_used_last_are_kept(site: Site, kept: int) -> None:
+    store = GitTextStore(site.services.pool, kept)
+    for path in ("a", "b"):
+        await store.keep("https://git.example.com/a", "1" * 40, path, GitText(path, "d"))
+
+    found = [await store.find("https://git.example.com/a", "1" * 40, path) for path in ("a", "b")]
+
+    assert [one is not None for one in found] == [kept == 2, True]

@@ -5,7 +5,14 @@ from typing import Any, cast
 import pytest
 
 from tarsy.controllers.machinery.cache import Cache
-from tarsy.controllers.runs.inputs import MAX_RUNBOOK_BYTES, RUNBOOK_LABEL, NotYet, default_runbook, local_runbook
+from tarsy.controllers.runs.inputs import (
+    MAX_RUNBOOK_BYTES,
+    RUNBOOK_LABEL,
+    NotYet,
+    TextSources,
+    default_runbook,
+    local_runbook,
+)
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import FieldPath
 from tarsy.resources.parse import parse_as
@@ -55,7 +62,7 @@ def api(found: Any = None, refused: str = "") -> Api:
 
 
 async def choose(chain: Chain, defaults: Cache, client: Api) -> str:
-    return await default_runbook(TEAM, chain, defaults, cast(KubeClient, client), LIBRARY)
+    return await default_runbook(TEAM, chain, defaults, TextSources(cast(KubeClient, client)), LIBRARY)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,7 @@ async def test_the_runbook_of_an_alert_goes_before_all_others() -> None:
     alert = AlertContent.model_validate({"alertType": "x", "data": "y", "runbook": {"inline": "the alert's"}})
     client = api(config_map())
     at = FieldPath("Alert", TEAM, "one")
-    text = await local_runbook(alert, at, chain(), cache(TEAM), cast(KubeClient, client), LIBRARY)
+    text = await local_runbook(alert, at, chain(), cache(TEAM), TextSources(cast(KubeClient, client)), LIBRARY)
     assert (text, client.asked) == ("the alert's", [])
 
 

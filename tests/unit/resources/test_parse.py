@@ -110,7 +110,7 @@ def test_several_broken_rules_of_one_object_are_all_told():
         ({"data": " \n"}, "spec.data", "put the text of the alert there"),
         ({"data": ""}, "spec.data", "put the text of the alert there"),
         ({"data": "x" * 262_145}, "spec.data", "put larger data into a ConfigMap"),
-        ({"data": "x", "runbook": {}}, "spec.runbook", "set exactly one of inline, configMapKeyRef and url"),
+        ({"data": "x", "runbook": {}}, "spec.runbook", "set exactly one of inline, configMapKeyRef, url and git"),
         ({"data": "x", "runbook": {"url": "file:///etc"}}, "spec.runbook.url", "begins with http:// or https://"),
         ({"data": 5}, "spec.data", "must be a string; put numbers and true or false in quotes"),
         ({"data": "x", "mcpServers": []}, "spec.mcpServers", "must not be empty"),

@@ -13,6 +13,7 @@ export function SkillDetails({ skill }: { skill: SkillItem }) {
     <>
       <p className="hint">{skill.description}</p>
       {skill.appliesTo && <p className="stages-line">{COLUMNS.appliesTo}: {skill.appliesTo}</p>}
+      {skill.git && <p className="stages-line">{skill.git.url} {skill.git.commit.slice(0, DIGITS)} {skill.git.path}</p>}
       {skill.allowedTools && <p className="stages-line">{COLUMNS.allowedTools}: {skill.allowedTools.join(", ") || EMPTY.noTools}</p>}
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>{COLUMNS.skillText}{skill.digest && <span className="hint"> sha256 {skill.digest.slice(0, DIGITS)}</span>}</summary>

@@ -239,7 +239,8 @@ class ReconcileSettings(SettingsTopic):
     )
     git_hosts: Annotated[Names, Flag("--git-host")] = Field(
         (),
-        description="Host that cases of EvalSuites may be read from in Git, or HOST:PORT. Default: none.",
+        description="Host that cases of EvalSuites, skills and runbooks may be read from in Git, or HOST:PORT. "
+        "Default: none.",
     )
     git_ca_file: Annotated[FilePath | None, Flag("--git-ca-file", metavar="FILE")] = Field(
         None, description="Certificate authorities of Git servers in PEM form, beside those of the system."

@@ -95,6 +95,7 @@ def skill_events(
                 "namespace": skill.ref.namespace,
                 "digest": skill.digest,
                 "required": turn is None,
+                **({"commit": skill.git.commit, "path": skill.git.path} if skill.git is not None else {}),
             },
             stage=conversation.stage,
             execution=conversation.execution,

@@ -16,6 +16,7 @@ from tarsy.llm.registry import SecretProblem
 from tarsy.plan.skills import planned_skill, with_text
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.skill import Skill
+from tarsy.store.git_texts import GitTextStore
 
 
 async def list_all_skills(ask: CheckedRequest) -> BaseModel:
@@ -54,11 +55,20 @@ async def get_skill_text(ask: CheckedRequest) -> SkillTextView:
                 problem = error.message
         else:
             problem = f"{ask.caller.username} may not get ConfigMap {key.namespace}/{key.name}, which has the text"
+    if planned.git is not None:
+        git = planned.git
+        found = await GitTextStore(ask.services.pool).find(git.url, git.commit, git.path)
+        if found is None:
+            problem = f"{git.path} of commit {git.commit[:12]} has not been read; see the condition Ready of the Skill"
+        else:
+            planned = with_text(planned, found.content)
+    shown = SkillView.of(skill)
     return SkillTextView(
         namespace=ask.namespace,
         name=ask.name,
         description=skill.spec.description,
-        source=SkillView.of(skill).source,
+        source=shown.source,
+        git=shown.git,
         text=planned.text or None,
         digest=planned.digest or None,
         problem=problem,

@@ -7,9 +7,23 @@ from pydantic import Field
 from tarsy.http.models import View
 from tarsy.http.views.common import NEXT_PAGE
 from tarsy.http.views.configuration import ConfiguredView, configured_fields
+from tarsy.resources.v1alpha1.git_source import GitSource
 from tarsy.resources.v1alpha1.skill import AppliesTo, Skill
 
-SkillSource = Literal["Inline", "ConfigMap"]
+SkillSource = Literal["Inline", "ConfigMap", "Git"]
+
+
+class GitSourceView(View):
+    """A file of a commit of a Git repository."""
+
+    url: str
+    commit: str
+    path: str
+
+    @classmethod
+    def of(cls, found: GitSource | None) -> Self | None:
+        """Converts a source; None without one."""
+        return None if found is None else cls(url=found.url, commit=found.commit, path=found.path)
 
 
 class SkillView(ConfiguredView):
@@ -17,6 +31,7 @@ class SkillView(ConfiguredView):
 
     description: str = Field(description="What the skill does, and when to use it.")
     source: SkillSource = Field(description="Where the text is.")
+    git: GitSourceView | None = Field(description="The file, of source Git.")
     applies_to: str = Field(description="Its rules in brief. Empty: it is used where it is named only.")
     allowed_tools: tuple[str, ...] | None = Field(
         description="Tools that may be called while the skill is loaded. Null: all."
@@ -31,7 +46,8 @@ class SkillView(ConfiguredView):
         return cls(
             **configured_fields(found),
             description=spec.description,
-            source="Inline" if spec.body is not None else "ConfigMap",
+            source="Inline" if spec.body is not None else "Git" if spec.git is not None else "ConfigMap",
+            git=GitSourceView.of(spec.git),
             applies_to=_in_brief(spec.applies_to),
             allowed_tools=spec.allowed_tools,
             digest=status.digest,
@@ -53,6 +69,7 @@ class SkillTextView(View):
     name: str
     description: str
     source: SkillSource = Field(description="Where the text is.")
+    git: GitSourceView | None = Field(description="The file, of source Git.")
     text: str | None = Field(description="The text. Null: it cannot be read.")
     digest: str | None = Field(description="SHA-256 of the text, in hex.")
     problem: str | None = Field(default=None, description="Why the text cannot be read.")

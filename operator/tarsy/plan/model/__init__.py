@@ -50,7 +50,7 @@ from tarsy.plan.model._server import (
     UndoRule,
     WorkloadTransport,
 )
-from tarsy.plan.model._skill import AgentSkill, SkillPlan
+from tarsy.plan.model._skill import AgentSkill, GitFilePlan, SkillPlan
 
 __all__ = [
     "AgentLimits",
@@ -71,6 +71,7 @@ __all__ = [
     "ExtractedFieldPlan",
     "ExtractionRulePlan",
     "FallbackPlan",
+    "GitFilePlan",
     "HttpTransport",
     "LongRates",
     "MaskingPlan",

@@ -3,10 +3,18 @@
 from tarsy.plan.model._reference import ConfigMapKey, FrozenModel, ObjectRef
 
 
+class GitFilePlan(FrozenModel):
+    """A file of a commit of a Git repository."""
+
+    url: str
+    commit: str
+    path: str
+
+
 class SkillPlan(FrozenModel):
     """A skill with its text.
 
-    The text of a ConfigMap is empty until acceptance has read it (`tarsy.controllers.runs.skill_texts`).
+    The text in a ConfigMap or in Git is empty until acceptance has read it (`tarsy.controllers.runs.skill_texts`).
     """
 
     ref: ObjectRef
@@ -15,6 +23,7 @@ class SkillPlan(FrozenModel):
     digest: str = ""
     """SHA-256 of the text as its source has it, as hex."""
     config_map: ConfigMapKey | None = None
+    git: GitFilePlan | None = None
     allowed_tools: tuple[str, ...] | None = None
     """Tools that may be called while the skill is loaded, as `SERVER.TOOL`, `*` for any characters; None: all."""
     workload_labels: tuple[tuple[str, str], ...] = ()

@@ -24,6 +24,7 @@ from tarsy.resources.schema import (
     Unique,
     ValidationRule,
 )
+from tarsy.resources.v1alpha1.git_source import GitSource
 
 Strategy = Literal["react", "native-thinking", "langchain", "synthesis", "synthesis-native-thinking", "single-call"]
 LoopStrategy = Literal["react", "native-thinking", "langchain"]
@@ -143,9 +144,10 @@ class Runbook(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "(has(self.inline) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.url) ? 1 : 0) == 1",
-            "set exactly one of inline, configMapKeyRef and url",
-            lambda self: [self.inline, self.config_map_key_ref, self.url].count(None) == 2,
+            "(has(self.inline) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.url) ? 1 : 0) "
+            "+ (has(self.git) ? 1 : 0) == 1",
+            "set exactly one of inline, configMapKeyRef, url and git",
+            lambda self: [self.inline, self.config_map_key_ref, self.url, self.git].count(None) == 3,
         ),
     )
 
@@ -156,6 +158,9 @@ class Runbook(Model):
         default=None, description="Key of a ConfigMap in the same namespace that holds the text."
     )
     url: HttpUrl | None = Field(default=None, description="URL of the text. The administrator allows the hosts.")
+    git: GitSource | None = Field(
+        default=None, description="File of a commit in a public Git repository, of at most 256 KiB."
+    )
 
 
 class LocalRunbook(Model):
@@ -163,9 +168,9 @@ class LocalRunbook(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.inline) != has(self.configMapKeyRef)",
-            "set exactly one of inline and configMapKeyRef",
-            lambda self: (self.inline is None) != (self.config_map_key_ref is None),
+            "(has(self.inline) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.git) ? 1 : 0) == 1",
+            "set exactly one of inline, configMapKeyRef and git",
+            lambda self: [self.inline, self.config_map_key_ref, self.git].count(None) == 2,
         ),
     )
 
@@ -174,6 +179,9 @@ class LocalRunbook(Model):
     )
     config_map_key_ref: ConfigMapKeyRef | None = Field(
         default=None, description="Key of a ConfigMap in the same namespace that holds the text."
+    )
+    git: GitSource | None = Field(
+        default=None, description="File of a commit in a public Git repository, of at most 256 KiB."
     )
 
 

@@ -22,27 +22,13 @@ from tarsy.resources.v1alpha1.common import (
     ObjectRef,
 )
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
+from tarsy.resources.v1alpha1.git_source import GitSource
 from tarsy.resources.v1alpha1.judge import MAX_LABELS, LabelledFinding, SuiteJudge
 
 MAX_CASES = 200
 Samples = Annotated[int, Field(ge=1, le=20)]
 Digest = Annotated[str, StringConstraints(max_length=64)]
 Total = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
-
-
-class GitSource(Model):
-    """A file of a commit of a public Git repository."""
-
-    url: Annotated[str, StringConstraints(min_length=10, max_length=2048, pattern=r"^https://[^?#\s]+$")] = Field(
-        description="https URL of the repository, as git clone takes it. Its host must be allowed by the administrator "
-        "(--git-host)."
-    )
-    commit: Annotated[str, StringConstraints(max_length=64, pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")] = Field(
-        description="Full id of the commit, 40 or 64 hexadecimal digits."
-    )
-    path: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^/]+(/[^/]+)*$")] = Field(
-        description="Path of the file from the root of the repository."
-    )
 
 
 class CaseSource(Model):

@@ -17,6 +17,7 @@ from pydantic import Field, StringConstraints
 from tarsy.resources.meta import AGE, Column, Resource
 from tarsy.resources.schema import LABEL_VALUE, AlertType, LabelName, Model, ObjectName, Unique, ValidationRule
 from tarsy.resources.v1alpha1.common import MESSAGE_COLUMN, READY_COLUMNS, ConfigMapKeyRef, ConfigStatus
+from tarsy.resources.v1alpha1.git_source import GitSource
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 MAX_SKILL_NAME: Final = 64
@@ -65,9 +66,9 @@ class SkillSpec(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.body) != has(self.configMapKeyRef)",
-            "set exactly one of body (the text itself) and configMapKeyRef",
-            lambda self: (self.body is None) != (self.config_map_key_ref is None),
+            "(has(self.body) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.git) ? 1 : 0) == 1",
+            "set exactly one of body (the text itself), configMapKeyRef and git",
+            lambda self: [self.body, self.config_map_key_ref, self.git].count(None) == 2,
         ),
         ValidationRule(
             f"!has(self.body) || size(bytes(self.body)) <= {MAX_SKILL_BYTES}",
@@ -96,6 +97,11 @@ class SkillSpec(Model):
         default=None,
         description="Key of a ConfigMap in the same namespace that holds the instructions (at most 64 KiB). Read when "
         "an investigation is accepted.",
+    )
+    git: GitSource | None = Field(
+        default=None,
+        description="File of a commit in a public Git repository, such as a SKILL.md, of at most 64 KiB. Its "
+        "frontmatter is not read: this object has the description and the tools.",
     )
     applies_to: AppliesTo | None = Field(
         default=None,
