@@ -85,7 +85,7 @@ export const CHANGES = {
   notRead: "Not read",
 } as const;
 
-export const READY = { yes: "Ready", no: "Not ready", unknown: "Unknown" } as const;
+export const READY = { yes: "Ready", no: "Not ready", unknown: "Unknown", suspended: "Suspended" } as const;
 
 /** Origins of the answers to the tool calls of a replay, the best first. */
 export const RUNGS = { exact: "exact", normalised: "normalised", derived: "derived", miss: "miss", live: "live" } as const;
@@ -155,6 +155,7 @@ export const SECTIONS = {
   servers: "MCP servers",
   providers: "LLM providers",
   skills: "Skills",
+  schedules: "Schedules",
   usageByDay: "By day",
   usageByGroup: "By group",
   sent: "Messages sent",
@@ -179,6 +180,9 @@ export const SECTIONS = {
 } as const;
 
 export const COLUMNS = {
+  lastTime: "Last",
+  nextTime: "Next",
+  unfinished: "not finished",
   appliesTo: "Applies to",
   allowedTools: "Allowed tools",
   skillText: "Text",
@@ -300,6 +304,7 @@ export const EMPTY = {
   noServers: "No MCP servers.",
   noProviders: "No LLM providers.",
   noSkills: "No skills.",
+  noSchedules: "No schedules.",
   noTools: "none",
   noResponse: "No response.",
   noResult: "No result.",

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import approvals, evals, evidence, reviews, server_tools, skills
+from tarsy.cli.commands import approvals, evals, evidence, reviews, schedules, server_tools, skills
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -43,6 +43,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         approvals.reject,
         reviews.reviews,
         reviews.review,
+        schedules.schedules,
         commands.cancel,
         commands.conclude,
         commands.completion,

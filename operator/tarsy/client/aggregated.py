@@ -17,6 +17,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_SCHEDULES,
     READ_SKILLS,
     WRITE,
     WRITE_REVIEWS,
@@ -31,12 +32,14 @@ from tarsy.http.replay_manifest import replay_manifest
 from tarsy.http.review_entry import review_manifest
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
+from tarsy.http.views.schedules import ScheduleView
 from tarsy.http.views.skills import SkillView
 from tarsy.kube.access import Subject, own_identity
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.kinds import path
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.v1alpha1.alert_schedule import AlertSchedule
 from tarsy.resources.v1alpha1.common import MAX_GROUPS
 from tarsy.resources.v1alpha1.skill import Skill
 
@@ -192,6 +195,16 @@ class AggregatedClient:
             with contextlib.suppress(InvalidResource):
                 found.append(SkillView.of(parse_as(Skill, one)))
         return sorted(found, key=lambda one: one.name)
+
+    async def schedules(self, namespace: str | None) -> list[ScheduleView]:
+        """Lists the AlertSchedules of a namespace, or of all if None, that are valid."""
+        with self._refusals(READ_SCHEDULES, namespace):
+            raw = await self._client.list(AlertSchedule.KIND, namespace)
+        found = []
+        for one in raw:
+            with contextlib.suppress(InvalidResource):
+                found.append(ScheduleView.of(parse_as(AlertSchedule, one)))
+        return sorted(found, key=lambda one: (one.namespace, one.name))
 
     async def _identity(self, namespace: str) -> Subject:
         try:

@@ -17,6 +17,7 @@ from tarsy.client.refusals import Right
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
+from tarsy.http.views.schedules import ScheduleView
 from tarsy.http.views.skills import SkillView
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -168,6 +169,10 @@ class TarsyClient(Protocol):
 
     async def skills(self, namespace: str) -> list[SkillView]:
         """Returns the valid Skills of a namespace, by name. Raises ApiUseError."""
+        ...
+
+    async def schedules(self, namespace: str | None) -> list[ScheduleView]:
+        """Returns the valid AlertSchedules of a namespace, or of all if None, by name. Raises ApiUseError."""
         ...
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:

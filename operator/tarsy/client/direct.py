@@ -23,6 +23,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_SCHEDULES,
     READ_SKILLS,
     READ_TIMELINE,
     WRITE,
@@ -35,6 +36,7 @@ from tarsy.http.decision_entry import Verdict
 from tarsy.http.models import DIRECT_PREFIX
 from tarsy.http.views.approvals import ApprovalItem, ApprovalPage, ApprovalView
 from tarsy.http.views.reviews import ReviewResult, ReviewResults, ReviewsBody
+from tarsy.http.views.schedules import ScheduleList, ScheduleView
 from tarsy.http.views.skills import SkillList, SkillView
 from tarsy.kube.client import ApiError
 
@@ -160,6 +162,16 @@ class DirectClient:
         query, found = {"limit": "200", "namespace": namespace}, list[SkillView]()
         while True:
             page = as_model(SkillList, await self._call("GET", "/skills", READ_SKILLS, query=query))
+            found += page.items
+            if page.next is None:
+                return found
+            query["continue"] = page.next
+
+    async def schedules(self, namespace: str | None) -> list[ScheduleView]:
+        """Lists the AlertSchedules of a namespace, or of all if None, that are valid."""
+        query, found = {"limit": "200"} | ({} if namespace is None else {"namespace": namespace}), list[ScheduleView]()
+        while True:
+            page = as_model(ScheduleList, await self._call("GET", "/alertschedules", READ_SCHEDULES, query=query))
             found += page.items
             if page.next is None:
                 return found

@@ -112,6 +112,8 @@ MAY = {
     "getReview": READ,
     "createReviews": ALONE,  # and who has the role tarsy-reviewer: test_reviews.py
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
+    "listAlertSchedules": CONFIGURATION,
+    "listAlertSchedules everywhere": ALONE,
     "listSkills": CONFIGURATION,
     "listSkills everywhere": ALONE,
     "getSkillText": CONFIGURATION,  # a ConfigMap is a right of its own: test_skills.py
@@ -135,7 +137,8 @@ CHANNELS = {
     "investigation:NAMESPACE/NAME": READ,
 }
 """Who may subscribe to what."""
-INTAKE = {"/intake/v1/alertmanager", "/intake/v1/json", "/intake/v1/text"}
+SENDERS = ("alertmanager", "json", "text", "grafana", "pagerduty", "datadog", "argocd", "flux")
+INTAKE = {f"/intake/v1/{sender}" for sender in SENDERS}
 BESIDE = {"/health", "/ready", "/", "/page/assets/{name}", "/mcp"} | INTAKE
 """What the direct door serves beside the table: no identity, or one of its own (tests of the intake)."""
 BODIES = {
@@ -317,6 +320,7 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
         "listReviews",
         "listNamespaceReviews",
         "getReview",
+        "getSkillText",
     }
     for route in passed_on:
         assert route.method == "GET" and route.permission is not None

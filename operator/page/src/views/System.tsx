@@ -1,9 +1,10 @@
-/** Shows chains, tool servers, skills and models with their warnings, the queue and the workers. */
+/** Shows chains, tool servers, skills, models and schedules with their warnings, the queue and the workers. */
 import type { ReactNode } from "react";
-import type { Chains, McpServers, Providers, Queue, Skills, Warnings } from "../api/types";
+import type { Chains, McpServers, Providers, Queue, Schedules, Skills, Warnings } from "../api/types";
 import { between, counted } from "../logic/format";
 import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
+import { ScheduleDetails } from "../parts/Schedules";
 import { SkillDetails } from "../parts/Skills";
 import { COLUMNS, EMPTY, READY, SECTIONS, VIEWS } from "../words";
 
@@ -22,6 +23,7 @@ export default function System() {
   const providers = useGet<Providers>("/llmproviders", query, SECONDS);
   const chains = useGet<Chains>("/chains", query, SECONDS);
   const skills = useGet<Skills>("/skills", query, SECONDS);
+  const schedules = useGet<Schedules>("/alertschedules", { namespace: scope(useWorld()), limit: 200 }, SECONDS);
   const queue = useGet<Queue>("/queue", {}, SECONDS);
   const now = useNow(true);
   return (
@@ -93,6 +95,17 @@ export default function System() {
               <li key={one.uid}>
                 <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
                 <SkillDetails skill={one} />
+                <Conditions conditions={one.conditions} />
+              </li>
+            ))}
+          </List>
+        </Section>
+        <Section title={SECTIONS.schedules}>
+          <List loaded={schedules} none={EMPTY.noSchedules}>
+            {schedules.value?.items.map((one) => (
+              <li key={one.uid}>
+                <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
+                <ScheduleDetails schedule={one} />
                 <Conditions conditions={one.conditions} />
               </li>
             ))}
