@@ -218,6 +218,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         ),
         plan=plan,
         priority=PRIORITIES[alert.severity],
+        severity=alert.severity,
         author=spec.author.to_dict() if spec.author else {},
     )
 

@@ -33,6 +33,9 @@ FIRST_LOAD = 200_000
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 WIDE = 1280
 LEAST_STATES = 40
+ROWS = 25
+SAME = 5
+"""Rows of a list of five alerts, three of them alike, with the group opened."""
 SETTLED = """async () => {
   const frame = () => new Promise(requestAnimationFrame);
   for (let same = 0, before = ''; same < 3;) {
@@ -175,4 +178,26 @@ async def test_a_cell_of_a_suite_leads_to_its_samples_and_they_to_their_investig
     await samples.get_by_text("No supported claim blames").first.wait_for()
     link = samples.get_by_role("link", name="checkout-9b47cf24-memory-limit-0")
     assert await link.get_attribute("href") == "#/investigations/shop/checkout-9b47cf24-memory-limit-0"
+    await page.close()
+
+
+async def test_a_list_shows_25_investigations_in_a_window_of_900_pixels(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 900})
+    await _opened(page, "fixtures.html?state=list-finished")
+    await page.locator(".runs tbody tr").nth(30).wait_for()
+    within = "rows => rows.filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length"
+    assert await page.locator(".runs tbody tr").evaluate_all(within) >= ROWS
+    row = page.locator(".runs tbody tr").nth(3)
+    await row.locator("td").nth(3).click(force=True)  # a whole row is a link: it lies above its cells
+    await page.wait_for_url("**#/investigations/shop/**")
+    await page.close()
+
+
+async def test_identical_alerts_share_a_row_and_a_hit_is_marked(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 900})
+    await _opened(page, "fixtures.html?state=list-grouped")
+    await page.locator(".alike", has_text="×3").wait_for()
+    assert await page.locator(".runs tbody tr").count() == SAME
+    await page.goto(f"{ORIGIN}/fixtures.html?state=list-found")
+    await page.locator("mark", has_text="PAYMENT_API").first.wait_for()
     await page.close()

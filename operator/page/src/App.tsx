@@ -5,6 +5,7 @@ import { openLive } from "./api/live";
 import type { Namespaces, Session } from "./api/types";
 import { applyTheme, isDark, savedTheme } from "./logic/theme";
 import type { Route } from "./logic/route";
+import { savedZone, saveZone, type Zone } from "./logic/zone";
 import { go, useRoute, useStanding, WorldContext, type World } from "./parts/context";
 import { Problem } from "./parts/parts";
 import { SignIn } from "./views/SignIn";
@@ -104,7 +105,12 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
     await signOut();
     onSignOut();
   };
+  const [zone, setZone] = useState(savedZone);
   const dark = isDark(theme);
+  const turnZone = (wanted: Zone) => {
+    saveZone(wanted);
+    setZone(wanted);
+  };
   const turn = () => {
     const wanted = dark ? "light" : "dark";
     applyTheme(wanted);
@@ -132,6 +138,9 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
               <option key={name}>{name}</option>
             ))}
           </select>
+          <button type="button" className="quiet icon" aria-pressed={zone === "utc"} onClick={() => turnZone(zone === "utc" ? "local" : "utc")} title="Time zone of all times">
+            {zone === "utc" ? OPTIONS.utc : OPTIONS.local}
+          </button>
           <button type="button" className="quiet icon" onClick={turn} aria-label={dark ? "Switch to light theme" : "Switch to dark theme"}>
             {dark ? "☀" : "☾"}
           </button>
@@ -144,7 +153,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           )}
         </div>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} key={zone}>
         <Suspense fallback={<div className="view" aria-busy="true" />}>
           {drawn(route)}
         </Suspense>

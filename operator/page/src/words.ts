@@ -5,7 +5,7 @@
  * without its word, or with another one, does not compile. Views take words from here (tests/words.test.ts), so wording
  * is reviewed in one file.
  */
-import type { Confidence, EventType, PhaseWords, StepWords } from "./api/types";
+import type { Confidence, EventType, Flaw, PhaseWords, StepWords } from "./api/types";
 
 /** Phases of investigations and of answers. */
 export const PHASES: PhaseWords = {
@@ -54,6 +54,21 @@ export const SUPPORT = {
   ungrounded: "Supported, not grounded: not in its quotes, the alert or the arguments of its calls",
   unsupported: "Not supported",
 };
+
+/** Flaws of a run: a name, and what it means. */
+export const FLAWS: Record<Flaw, { name: string; what: string }> = {
+  EvidenceDegraded: { name: "Evidence missing", what: "A tool server was missing, or no tool was called." },
+  UnsupportedClaims: { name: "Unsupported claim", what: "A claim of the finding has no quote that the record contains." },
+  UngroundedClaims: { name: "Ungrounded claim", what: "A claim names something that its quotes, the alert and the arguments of its calls do not." },
+  ContradictedClaims: { name: "Contradicted", what: "Later results of the same calls no longer contain what a claim quotes." },
+  Unstructured: { name: "No claims", what: "The model wrote no finding in the requested form, so nothing of it is checked." },
+  BudgetReached: { name: "Budget reached", what: "A limit of the budget ended the run before its own end." },
+  ConcludedEarly: { name: "Concluded early", what: "Somebody asked the run to conclude before it was finished." },
+  ArgumentRefused: { name: "Argument refused", what: "A tool call was refused because untrusted text had chosen where it goes." },
+  ToolNotVerified: { name: "Tool not verified", what: "A tool call was refused because the definition of the tool has changed and nobody accepted it." },
+};
+
+export const SEVERITIES = { Critical: "Critical", Warning: "Warning", Info: "Info" } as const;
 
 export const EVENTS: Record<EventType, string> = {
   llm_thinking: "Thinking",
@@ -175,6 +190,9 @@ export const SECTIONS = {
   undo: "Undo",
   reason: "Reason and evidence",
   unstarted: "Not started",
+  active: "Active",
+  finished: "Finished",
+  found: "Found",
   decision: "Your decision",
   decisions: "Decisions",
 } as const;
@@ -189,7 +207,7 @@ export const COLUMNS = {
   phase: "Phase",
   investigation: "Investigation",
   finding: "Finding",
-  progress: "Progress",
+  progress: "Stages",
   tokens: "Tokens",
   cost: "Cost",
   duration: "Duration",
@@ -248,6 +266,7 @@ export const ACTIONS = {
   no: "No",
   copy: "Copy",
   copied: "Copied",
+  by: "by",
   copyMarkdown: "Copy as Markdown",
   ask: "Ask",
   answering: "Answering …",
@@ -274,6 +293,12 @@ export const OPTIONS = {
   searchTimelines: "In timelines",
   anyPhase: "Any phase",
   anyTime: "Any time",
+  flawsOrNot: "With flaws or not",
+  anyFlaw: "Any flaw",
+  anySeverity: "Any severity",
+  moreAlike: "more of the same alert",
+  utc: "UTC",
+  local: "Local time",
   customRange: "Custom range …",
   noSeverity: "No severity",
   asConfigured: "As configured",

@@ -2,9 +2,11 @@ import { describe, expect, it } from "vitest";
 import { delayOf } from "../src/api/live";
 import type { Finding, Investigation, Item, Trace } from "../src/api/types";
 import { ago, cost, duration, pretty } from "../src/logic/format";
+import { groupsOf } from "../src/logic/groups";
 import { merged } from "../src/logic/items";
+import { piecesOf } from "../src/logic/marks";
 import { fenced, findingAsMarkdown, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
-import { investigationLink, listLink, parse, traceLink } from "../src/logic/route";
+import { investigationLink, listLink, parse, questionOf, traceLink } from "../src/logic/route";
 import { EMPTY } from "../src/logic/timeline";
 import { bars } from "../src/logic/waterfall";
 
@@ -40,7 +42,7 @@ function item(uid: string, changes: Partial<Item> = {}): Item {
     namespace: "shop", name: uid, uid, alertType: "PodCrash", chain: "crash", chainNamespace: "lib", author: null, state: "running",
     desiredState: "Running", attempt: 1, revision: 1, acceptedAt: `2026-11-22T12:00:0${uid}Z`, startedAt: "2026-11-22T12:00:00Z",
     finishedAt: null, progress: { stagesFinished: 0, stagesPlanned: 2, currentStage: "look" }, spent, modelCalls: 1, toolCalls: 1,
-    finding: null, executiveSummary: null, failure: null, budgetExceeded: null, evidenceDegraded: false, objectGone: false, ...changes,
+    finding: null, executiveSummary: null, failure: null, budgetExceeded: null, evidenceDegraded: false, objectGone: false, flaws: [], severity: null, alertKey: null, excerpt: null, ...changes,
   };
 }
 
@@ -73,6 +75,51 @@ describe("a list that changes", () => {
 
   it("takes nothing older onto a full page", () => {
     expect(names(merged(page, new Map([["0", item("0")]]), { query: {}, first: true, limit: 2 }))).toEqual(["2", "1"]);
+  });
+});
+
+describe("a list of what has finished", () => {
+  const states = ["completed", "failed"] as const;
+
+  it("takes up what ends, and leaves out what runs", () => {
+    const page = [item("1", { state: "completed" }), item("2")];
+    const changes = new Map([["2", item("2", { revision: 2, state: "failed" })], ["3", item("3")], ["4", item("4", { state: "completed" })]]);
+    const found = merged(page, changes, { query: {}, first: true, limit: 50, states });
+    expect(found.shown.map((one) => one.uid)).toEqual(["4", "2", "1"]);
+  });
+
+  it("counts what it cannot place under a filter", () => {
+    const changes = new Map([["3", item("3")], ["4", item("4", { state: "completed" })]]);
+    expect(merged([], changes, { query: { flaw: "any" }, first: true, limit: 50, states }).waiting).toBe(1);
+  });
+});
+
+describe("identical alerts", () => {
+  it("follow the newest of them", () => {
+    const found = groupsOf([item("5", { alertKey: "a" }), item("4", { alertKey: "b" }), item("3", { alertKey: "a" }), item("2"), item("1")]);
+    expect(found.map((group) => [group.item.uid, group.alike.map((one) => one.uid)])).toEqual([["5", ["3"]], ["4", []], ["2", []], ["1", []]]);
+  });
+});
+
+describe("hits of a search", () => {
+  const hits = (text: string, search: string, whole = false) => piecesOf(text, search, whole).filter((piece) => piece.hit).map((piece) => piece.text);
+
+  it("are the words in any case, or the text as it is", () => {
+    expect(hits("Out of memory, memory.", "MEMORY out")).toEqual(["Out", "memory", "memory"]);
+    expect(hits("Out of memory", "of mem", true)).toEqual(["of mem"]);
+  });
+
+  it("need no escaping, and leave the text whole", () => {
+    expect(hits("a (b.c) d", "(b.c)", true)).toEqual(["(b.c)"]);
+    expect(hits("a.b", "…")).toEqual([]);
+    expect(piecesOf("one two", "two", false).map((piece) => piece.text).join("")).toBe("one two");
+  });
+});
+
+describe("a question about flaws", () => {
+  it("asks for each of them when any will do", () => {
+    expect(questionOf({ flaw: "any", sort: "cost" })["flaw"]).toContain("BudgetReached");
+    expect(questionOf({ flaw: "BudgetReached" })).toEqual({ flaw: "BudgetReached" });
   });
 });
 
@@ -159,6 +206,6 @@ describe("a finding with a change for Git", () => {
   });
 
   it("is as before without one", () => {
-    expect(findingAsMarkdown(plain)).toBe("**Finding** (Low): Too few.");
+    expect(findingAsMarkdown(plain)).toBe("**Finding** (Low confidence): Too few.");
   });
 });

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 from uuid import UUID
 
 from tarsy.record.finding import Finding
+from tarsy.record.flaws import Flaw
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.run import DesiredState, Failure, State
 from tarsy.record.usage import Usage
+
+MOST_COUNTED: Final = 1000
+"""Investigations that a count of a list counts at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,10 @@ class InvestigationListItem:
     author: str | None
     object_deleted_at: datetime | None
     replay: bool = False
+    flaws: Sequence[Flaw] = ()
+    severity: str | None = None
+    alert_key: str | None = None
+    excerpt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

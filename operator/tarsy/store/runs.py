@@ -16,6 +16,7 @@ from tarsy.observe.metric_table import ACCEPTED, SWEPT, TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
+from tarsy.record.flaws import alert_key
 from tarsy.record.ids import event_id
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
@@ -72,6 +73,7 @@ class NewRun:
     author: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
     cassette: bytes | None = None
+    severity: str | None = None
 
     @property
     def stages_planned(self) -> int:
@@ -160,6 +162,8 @@ class Runs:
             "plan": plan.dump().decode(),
             "reader": self._version if run.cassette is None else max(self._version, REPLAY_VERSION),
             "cassette": run.cassette,
+            "severity": run.severity,
+            "alert_key": alert_key(run.namespace_uid, plan.alert_type, run.alert_data),
         }
         accepting = self._sql["accept"](**values, **seal.of_acceptance(values).columns())
 

@@ -8,7 +8,7 @@ continues there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -17,10 +17,12 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.finding import Finding
-from tarsy.record.listing import InvestigationListItem, InvestigationPage, PagePosition
+from tarsy.record.flaws import Flaw
+from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage, PagePosition
 from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
 from tarsy.store.database import call
+from tarsy.store.excerpts import excerpt, searched_words
 from tarsy.store.queries import assembled, load_blocks
 
 Sort = Literal["newest", "oldest", "finished", "cost", "tokens"]
@@ -28,6 +30,7 @@ LOOKED_AT = 200
 """Investigations whose timelines a page examines."""
 
 _SECONDS = 10
+_FLAWS = frozenset(Flaw)  # a newer version may have written others
 _PARTING = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
 
 
@@ -46,6 +49,8 @@ class Filters:
     chain: str | None = None
     chain_namespace: str | None = None
     author: str | None = None
+    flaws: Sequence[Flaw] = ()
+    severities: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
     words: str | None = None
@@ -77,13 +82,24 @@ class Search:
         if filters.text is None:
             found = await self._listed(filters, sort, limit + 1, after)
             items = found[:limit]
+            if filters.words is not None:
+                items = await self._with_excerpts(items, filters.words)
             return InvestigationPage(items, position(items[-1], sort) if len(found) > limit else None)
         looked = await self._listed(filters, sort, LOOKED_AT, after)
         holding = await self._holding([one.id for one in looked], filters.text)
-        found = [one for one in looked if one.id in holding]
+        found = [replace(one, excerpt=holding[one.id]) for one in looked if one.id in holding]
         if len(found) > limit:
             return InvestigationPage(found[:limit], position(found[limit - 1], sort))
         return InvestigationPage(found, position(looked[-1], sort) if len(looked) == LOOKED_AT else None)
+
+    async def count(self, filters: Filters, sort: Sort) -> int:
+        """Returns how many investigations all pages of a list have, at most MOST_COUNTED; `text` is no filter here."""
+        blocks, source = self._filters(filters, sort)
+        text = self._blocks["count"].replace("{from}", source)
+        text = text.replace("{filters}", "\n".join(self._blocks[block] for block in blocks))
+        values = {name: value for given in blocks.values() for name, value in given.items()}
+        (row,) = await self._fetch(assembled(text)(limit=MOST_COUNTED, **values))
+        return int(row["count"])
 
     async def one(self, run: UUID) -> InvestigationListItem | None:
         """Returns one investigation as in a list, None without a record."""
@@ -95,13 +111,23 @@ class Search:
     ) -> list[InvestigationListItem]:
         return [_listed(row) for row in await self._fetch(self._page(filters, sort, limit, after))]
 
-    async def _holding(self, ids: Sequence[UUID], text: str) -> set[UUID]:
+    async def _holding(self, ids: Sequence[UUID], text: str) -> dict[UUID, str | None]:
+        """Returns the runs that contain a text, each with what surrounds it."""
         if not ids:
-            return set()
+            return {}
         holding = assembled(self._blocks["holding"])
-        return {row["id"] for row in await self._fetch(holding(ids=ids, pattern=pattern(text)))}
+        found = await self._fetch(holding(ids=ids, pattern=pattern(text), text=text))
+        return {row["id"]: excerpt(row["texts"], [text]) for row in found}
 
-    def _page(self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None) -> tuple[Any, ...]:
+    async def _with_excerpts(self, items: Sequence[InvestigationListItem], words: str) -> list[InvestigationListItem]:
+        if not items:
+            return []
+        found = await self._fetch(assembled(self._blocks["texts_of"])(ids=[one.id for one in items]))
+        pieces = {row["id"]: excerpt(row["texts"], searched_words(words)) for row in found}
+        return [replace(one, excerpt=pieces.get(one.id)) for one in items]
+
+    def _filters(self, filters: Filters, sort: Sort) -> tuple[dict[str, dict[str, Any]], str]:
+        """Returns the blocks of the filters, each with its values by name, and the block of a further table."""
         blocks: dict[str, dict[str, Any]] = {} if filters.replays else {"no_replays": {}}
         if filters.ids is not None:
             blocks["of_ids"] = {"ids": list(filters.ids)}
@@ -113,6 +139,10 @@ class Search:
             blocks["in_namespaces"] = {"namespaces": list(filters.namespaces), "namespace_uids": uids}
         if filters.states:
             blocks["in_states"] = {"states": [state.value for state in filters.states]}
+        if filters.flaws:
+            blocks["with_flaws"] = {"flaws": [flaw.value for flaw in filters.flaws]}
+        if filters.severities:
+            blocks["of_severities"] = {"severities": list(filters.severities)}
         one_value: tuple[tuple[str, str, Any], ...] = (
             ("of_alert_type", "alert_type", filters.alert_type),
             ("of_chain", "chain", filters.chain),
@@ -126,11 +156,14 @@ class Search:
             blocks["only_finished"] = {}
         if filters.words is not None:
             blocks["with_words"] = {"words": tsquery(filters.words)}
+        return blocks, "" if filters.words is None else self._blocks["from_words"]
+
+    def _page(self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None) -> tuple[Any, ...]:
+        blocks, source = self._filters(filters, sort)
         by_words = filters.words is not None and sort in ("newest", "oldest")
         place = f"{sort}_words" if by_words else sort
         if after is not None:
             blocks[f"after_{place}"] = {"after_key": after.key, "after_id": after.id}
-        source = "" if filters.words is None else self._blocks["from_words"]
         return self._assembled(sort, limit, blocks, source, place)
 
     def _assembled(
@@ -228,4 +261,7 @@ def _listed(row: asyncpg.Record) -> InvestigationListItem:
         author=row["author"],
         object_deleted_at=row["object_deleted_at"],
         replay=row["replay"],
+        flaws=tuple(Flaw(one) for one in row["flaws"] if one in _FLAWS),
+        severity=row["severity"],
+        alert_key=None if row["alert_key"] is None else row["alert_key"].hex(),
     )

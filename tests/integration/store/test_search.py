@@ -13,6 +13,7 @@ import pytest
 from integration.databases import EMPTY, create_database
 from integration.store.build import claimed_run, event, execution, new_run, stage, writer
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.flaws import Flaw
 from tarsy.record.listing import PagePosition
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.store import search
@@ -24,6 +25,7 @@ from tarsy.store.search import Filters, Search, Sort, pattern, tsquery
 from tarsy_dev.postgres import LocalPostgres
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+FLAWS = 40
 HERE = {"team-a": "uid-of-team-a"}
 _TOLD = ("finding", "executive_summary", "final_analysis")
 SORTS: tuple[Sort, ...] = ("newest", "oldest", "finished", "cost", "tokens")
@@ -134,6 +136,102 @@ async def test_each_filter_keeps_what_it_names(pool: asyncpg.Pool) -> None:
     assert await _names(pool, Filters(chain="disks", chain_namespace="library")) == []
     assert await _names(pool, Filters(author="ada")) == ["failed", "queued"]
     assert await _names(pool, Filters(author="bob")) == []
+
+
+CITED: dict[str, object] = {"callId": "c", "quote": "It crashed.", "supported": True, "replaced": False}
+CLAIM: dict[str, object] = {"text": "It crashed.", "supported": True, "ungrounded": [], "citations": [CITED]}
+FLAWED: dict[Flaw, dict[str, object]] = {
+    Flaw.UNSUPPORTED_CLAIMS: {"claims": [CLAIM, {**CLAIM, "supported": False}]},
+    Flaw.UNGROUNDED_CLAIMS: {"claims": [{**CLAIM, "ungrounded": ["checkout"]}]},
+    Flaw.CONTRADICTED_CLAIMS: {"claims": [{**CLAIM, "citations": [{**CITED, "replaced": True}]}]},
+    Flaw.UNSTRUCTURED: {"structured": False},
+    Flaw.EVIDENCE_DEGRADED: {"no_tool_called": True},
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWED)
+async def test_a_flaw_of_the_finding_is_shown_and_filtered_by(pool: asyncpg.Pool, flaw: Flaw) -> None:
+    await _accepted(pool, "sound", finding={"summary": "It is known.", "claims": [CLAIM]})
+    await _accepted(pool, "flawed", finding={"summary": "It is known.", **FLAWED[flaw]})
+    page = await Search(pool).page(Filters(), "newest", 9)
+    assert {one.name: tuple(one.flaws) for one in page.items} == {"sound": (), "flawed": (flaw,)}
+    assert await _names(pool, Filters(flaws=(flaw,))) == ["flawed"]
+    assert await _names(pool, Filters(flaws=tuple(Flaw))) == ["flawed"]
+    assert await Search(pool).count(Filters(flaws=(flaw,)), "newest") == 1
+
+
+async def test_flaws_of_a_run_are_shown_before_its_end_and_those_of_its_calls_after_it(pool: asyncpg.Pool) -> None:
+    run, _ = await claimed_run(pool)
+    recorder, agent = writer(pool, run), execution(run)
+    await recorder.begin_stage(stage(run))
+    await recorder.begin_execution(agent)
+    await Runs(pool).set_desired_state(run, DesiredState.CONCLUDED)
+    insert = (
+        "INSERT INTO mcp_interaction (id, execution, message_seq, index, attempt, call_id, server, tool, arguments,"
+        " idempotency_key, state, refused) VALUES ($1, $2, 0, $3, 0, 'c', 's', 't', '{}', 'k', 'failed', $4)"
+    )
+    for index, refused in enumerate(("UntrustedDestination", "ToolNotAccepted", "ToolNotAllowed", None)):
+        await pool.execute(insert, uuid4(), agent.id, index, refused)
+    (open_one,) = (await Search(pool).page(Filters(flaws=(Flaw.CONCLUDED_EARLY,)), "newest", 9)).items
+    assert tuple(open_one.flaws) == (Flaw.CONCLUDED_EARLY,)
+    await pool.execute("UPDATE investigation SET state = 'completed', finished_at = now() WHERE id = $1", run)
+    (ended,) = (await Search(pool).page(Filters(), "newest", 9)).items
+    assert tuple(ended.flaws) == (Flaw.CONCLUDED_EARLY, Flaw.ARGUMENT_REFUSED, Flaw.TOOL_NOT_VERIFIED)
+
+
+async def test_flaws_are_added_to_records_of_the_version_before_and_a_newer_flaw_is_left_out(
+    postgres: LocalPostgres,
+) -> None:
+    pool = await open_pool(await create_database(postgres.dsn, EMPTY), max_size=2)
+    try:
+        await migrate(pool, [step for step in migrations() if step.version < FLAWS])
+        await pool.execute(
+            "INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace,"
+            " plan_hash, stages_planned, limit_seconds, budget_limit, budget_message, state, finished_at) VALUES"
+            " ($1, 'n', 'u', 'old', 't', 'c', 'n', 'h', 1, 60, 'Tokens', 'Reached.', 'completed', now())",
+            run := uuid4(),
+        )
+        await pool.execute(
+            "INSERT INTO investigation_input (investigation, author, alert_data, plan) VALUES ($1, '{}', 'a', '{}')",
+            run,
+        )
+        await migrate(pool)
+        assert await _names(pool, Filters(flaws=(Flaw.BUDGET_REACHED,))) == ["old"]
+        await pool.execute("UPDATE investigation SET flaws = flaws || '{FromTheFuture}'")
+        (old,) = (await Search(pool).page(Filters(), "newest", 9)).items
+        assert (tuple(old.flaws), old.severity, old.alert_key) == ((Flaw.BUDGET_REACHED,), None, None)
+    finally:
+        await pool.close()
+
+
+async def test_a_list_knows_severity_and_which_alerts_are_alike(pool: asyncpg.Pool) -> None:
+    fired = '{"labels": {"pod": "a"}, "startsAt": "%s"}'
+    for name, alert in (("one", fired % "03:00"), ("two", fired % "04:00"), ("other", fired.replace('"a"', '"b"'))):
+        await Runs(pool).accept(replace(new_run(name=name), alert_data=alert, severity="Critical"))
+    await Runs(pool).accept(replace(new_run(name="mild"), severity="Info"))
+    found = {one.name: one for one in (await Search(pool).page(Filters(severities=("Critical",)), "newest", 9)).items}
+    assert found.keys() == {"one", "two", "other"}
+    assert found["one"].alert_key == found["two"].alert_key != found["other"].alert_key
+
+
+async def test_a_list_counts_all_pages_up_to_a_limit(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(3):
+        await _accepted(pool, f"run-{n}", minutes=n)
+    monkeypatch.setattr(search, "MOST_COUNTED", 2)
+    assert [await Search(pool).count(Filters(words=words), "newest") for words in (None, "run-1")] == [2, 1]
+    assert await Search(pool).count(Filters(), "finished") == 0
+
+
+async def test_a_hit_comes_with_the_text_around_it(pool: asyncpg.Pool) -> None:
+    long = f"{'before ' * 40}PAYMENT_API_URL is not set{' after' * 40}"
+    run = await _accepted(pool, "one", alert="nothing", finding={"summary": "The pod crashes."}, final_analysis=long)
+    (by_words,) = (await Search(pool).page(Filters(words="payment_api_url"), "newest", 9)).items
+    assert by_words.excerpt is not None and "PAYMENT_API_URL is not set" in by_words.excerpt
+    assert by_words.excerpt.startswith("… ") and by_words.excerpt.endswith(" …")
+    assert run == by_words.id
+    (by_text,) = (await Search(pool).page(Filters(text="api_url is NOT"), "newest", 9)).items
+    assert by_text.excerpt is not None and "PAYMENT_API_URL is not set" in by_text.excerpt
+    assert (await Search(pool).page(Filters(), "newest", 9)).items[0].excerpt is None
 
 
 async def test_a_namespace_shows_nothing_of_its_predecessor_nor_of_others(pool: asyncpg.Pool) -> None:

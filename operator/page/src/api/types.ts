@@ -84,6 +84,7 @@ export type ApprovalView = Schemas["ApprovalView"];
 export type ApprovalEvidence = Schemas["ApprovalEvidenceView"];
 export type Usage = Schemas["UsageView"];
 export type State = Item["state"];
+export type Flaw = Schemas["Flaw"];
 export type Confidence = Schemas["Confidence"];
 export type PhaseWords = Schemas["PhaseWords"];
 export type StepWords = Schemas["StepWords"];

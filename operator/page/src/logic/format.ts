@@ -1,6 +1,7 @@
 /** Formats numbers, amounts and times. An unknown value is a dash, never a zero. */
 import type { Spent } from "../api/types";
 import { NOUNS, PHASES, STEPS } from "../words";
+import { inZone } from "./zone";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
 
@@ -48,11 +49,18 @@ export function ago(at: string, now: number): string {
 }
 
 export function clock(at: string): string {
-  return new Date(at).toLocaleTimeString("en-GB");
+  return new Date(at).toLocaleTimeString("en-GB", inZone());
 }
 
+/** Writes date, time and zone. */
 export function moment(at: string): string {
-  return new Date(at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  return new Date(at).toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short", ...inZone() });
+}
+
+/** Writes the time of a moment of the last day, the date of others. */
+export function shortMoment(at: string, now: number): string {
+  const options: Intl.DateTimeFormatOptions = now - Date.parse(at) < 86_400_000 ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
+  return new Date(at).toLocaleString("en-GB", { ...options, ...inZone() });
 }
 
 /** Converts a name of the API to words: `timed_out` becomes "timed out". */

@@ -1,6 +1,7 @@
 /**
  * Parses and builds URLs of views. The whole route is in the fragment (`#`): links can be shared, and no server sees it.
  */
+import { FLAWS } from "../words";
 
 export type Route =
   | { view: "list"; query: ListQuery }
@@ -17,9 +18,14 @@ export type Route =
   | { view: "sign-in"; code: string; next: string }
   | { view: "nowhere" };
 
-export const FILTERS = ["state", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
+export const FILTERS = ["state", "flaw", "severity", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
 export const SORTS = ["newest", "oldest", "finished", "cost", "tokens"] as const;
 export type ListQuery = Partial<Record<(typeof FILTERS)[number], string>> & { sort?: string };
+
+/** Returns the parameters of the request of a list; `flaw=any` asks for all flaws. */
+export function questionOf(query: ListQuery): Record<string, string | readonly string[]> {
+  return { ...query, ...(query.flaw === "any" ? { flaw: Object.keys(FLAWS) } : {}) };
+}
 
 export function parse(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#/, "").split("?", 2);

@@ -4,7 +4,7 @@
  * Decision: a message replaces the complete object that it is about; only deltas append. So the order of messages about
  * different objects does not matter, and repetitions do no harm. Offsets count Unicode code points, as the server does.
  */
-import type { QuestionRef, RunHead, ServerMessage, StageChange, ToldEvent } from "../api/types";
+import type { QuestionRef, RunHead, ServerMessage, StageChange, State, ToldEvent } from "../api/types";
 
 export type Ev = ToldEvent & { question: QuestionRef | null; length: number };
 
@@ -106,6 +106,10 @@ export function reduce(before: Timeline, messages: readonly ServerMessage[]): Ti
   }
   return { events, order, run, answers, stages, early, caughtUp };
 }
+
+/** States of what waits and runs, and of what has ended. */
+export const ACTIVE: readonly State[] = ["pending", "running", "parked"];
+export const FINISHED: readonly State[] = ["completed", "failed", "cancelled", "timed_out"];
 
 export function isFinished(state: string | undefined): boolean {
   return state !== undefined && state !== "pending" && state !== "running" && state !== "parked";

@@ -1,11 +1,13 @@
 /** Shows what was asked for and has no run: why, and what to do about it. */
 import type { UnstartedItem, UnstartedPage } from "../api/types";
-import { ago, author, moment } from "../logic/format";
+import { author } from "../logic/format";
 import { investigationLink } from "../logic/route";
 import { stateOfRequest } from "../logic/unstarted";
 import { COLUMNS, EMPTY, SECTIONS } from "../words";
 import { useGet, useNow } from "./context";
 import { Verdict } from "./parts";
+import { Severity } from "./RunTable";
+import { Ago } from "./Time";
 
 const SECONDS = 10;
 const LIMIT = 20;
@@ -32,12 +34,13 @@ export function UnstartedList({ namespaces }: { namespaces: readonly string[] })
             <tr key={item.uid}>
               <td data-label={COLUMNS.phase}><Phase item={item} /></td>
               <td data-label={COLUMNS.alert} className="what">
+                {item.severity && <><Severity severity={item.severity} />{" "}</>}
                 {item.kind === "Investigation" ? <a className="row-link" href={investigationLink(item.namespace, item.name)}>{item.alertType ?? item.name}</a> : <strong>{item.alertType ?? item.name}</strong>}
                 <span className="where">{item.kind} {item.namespace}/{item.name}</span>
                 {item.author && <span className="where">{author(item.author)}</span>}
               </td>
               <td data-label={COLUMNS.reason} className="finding-cell"><Why item={item} /></td>
-              <td data-label={COLUMNS.age} className="number" title={moment(item.createdAt)}>{ago(item.createdAt, now)}</td>
+              <td data-label={COLUMNS.age} className="number"><Ago at={item.createdAt} now={now} /></td>
             </tr>
           ))}
         </tbody>

@@ -19,9 +19,11 @@ from tarsy.http.routes import paging
 from tarsy.http.routes.lookup import located
 from tarsy.http.routes.parameters import Limit, Moment, Namespaces, Token
 from tarsy.http.views.investigations import InvestigationItem, InvestigationList, InvestigationView
+from tarsy.record.flaws import Flaw
 from tarsy.record.listing import PagePosition
 from tarsy.record.run import State
 from tarsy.record.words import state_of
+from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.search import LOOKED_AT, Filters, Search, Sort, tsquery
 from tarsy.store.trace import Trace
 
@@ -56,6 +58,14 @@ class InvestigationsQuery(Query):
     author: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = Field(
         default=None, description="Only investigations that this user requested."
     )
+    flaw: Annotated[
+        tuple[Flaw, ...],
+        Field(max_length=len(Flaw), description="Only investigations with this flaw. Repeatable: with any of them."),
+    ] = ()
+    severity: Annotated[
+        tuple[Severity, ...],
+        Field(max_length=3, description="Only alerts of this severity. Repeatable."),
+    ] = ()
     since: Moment | None = Field(default=None, description="Only investigations accepted at or after this time.")
     until: Moment | None = Field(default=None, description="Only investigations accepted before this time.")
     replays: bool = Field(default=False, description="Whether replays are listed too.")
@@ -84,13 +94,15 @@ async def list_investigations(ask: CheckedRequest) -> InvestigationList:
     filters = _filters(query, {name: await ask.services.namespaces.uid(name) for name in query.namespace})
     question = query.model_dump_json(exclude={"limit", "token"})
     after = page_position(paging.decode_continue(question, query.token, 2), query.sort) if query.token else None
-    page = await Search(ask.services.pool).page(filters, query.sort, query.limit, after)
+    search = Search(ask.services.pool)
+    page = await search.page(filters, query.sort, query.limit, after)
     token = None
     if page.next is not None:
         key = page.next.key
         written = key.isoformat() if isinstance(key, datetime) else str(key)
         token = paging.encode_continue(question, (written, str(page.next.id)))
-    return InvestigationList.of(page, token)
+    counted = query.token is None and filters.text is None
+    return InvestigationList.of(page, token, await search.count(filters, query.sort) if counted else None)
 
 
 async def get_investigation(ask: CheckedRequest) -> InvestigationView:
@@ -128,6 +140,8 @@ def _filters(query: InvestigationsQuery, uids: dict[str, str]) -> Filters:
         chain=chain or None,
         chain_namespace=namespace or None,
         author=query.author,
+        flaws=query.flaw,
+        severities=query.severity,
         since=query.since,
         until=query.until,
         words=query.search if by_words else None,

@@ -15,7 +15,8 @@ from tarsy.http.models import View
 from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.listing import InvestigationListItem, InvestigationPage
+from tarsy.record.flaws import Flaw
+from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
 from tarsy.record.trace import AgentDetail, RunInput, StageDetail
 
@@ -77,6 +78,13 @@ class InvestigationItem(RunRef):
     object_gone: bool = Field(
         description="Whether the Investigation object was deleted or has expired. The record is kept."
     )
+    flaws: tuple[Flaw, ...] = Field(default=(), description="What lowers the worth of the finding.")
+    severity: str | None = Field(default=None, description="Severity of the alert. Null if it has none.")
+    alert_key: str | None = Field(
+        default=None,
+        description="Equal for alerts that are alike: of one namespace and type, with equal labels, or equal text.",
+    )
+    excerpt: str | None = Field(default=None, description="Text around what was searched for. Null without a search.")
 
     @classmethod
     def of(cls, found: InvestigationListItem) -> Self:
@@ -113,6 +121,10 @@ class InvestigationItem(RunRef):
             ),
             evidence_degraded=found.evidence_degraded,
             object_gone=found.object_deleted_at is not None,
+            flaws=tuple(found.flaws),
+            severity=found.severity,
+            alert_key=found.alert_key,
+            excerpt=found.excerpt,
         )
 
 
@@ -121,16 +133,22 @@ class InvestigationList(View):
 
     items: tuple[InvestigationItem, ...]
     next: str | None = Field(alias="continue", description=NEXT_PAGE)
+    count: int | None = Field(
+        default=None,
+        description=f"Investigations of all pages, at most {MOST_COUNTED}; on the first page of a list that is not "
+        "searched with searchIn=timeline.",
+    )
 
     @classmethod
-    def of(cls, page: InvestigationPage, next_: str | None) -> Self:
+    def of(cls, page: InvestigationPage, next_: str | None, count: int | None = None) -> Self:
         """Converts a page.
 
         Args:
             page: the investigations.
             next_: token of the next page; None on the last one.
+            count: of all pages, where it was counted.
         """
-        return cls(items=tuple(InvestigationItem.of(one) for one in page.items), next=next_)
+        return cls(items=tuple(InvestigationItem.of(one) for one in page.items), next=next_, count=count)
 
 
 class AgentView(View):

@@ -16,8 +16,8 @@ WITH accepted AS (
     INSERT INTO replay_input (investigation, cassette) SELECT id, :cassette::bytea FROM accepted
     WHERE :cassette::bytea IS NOT NULL
 )
-INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan)
-SELECT id, :author, :alert_data, :runbook, :plan FROM accepted
+INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan, severity, alert_key)
+SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key FROM accepted
 RETURNING investigation
 
 -- The desired state only moves forward. A pending run has no worker that could end it, so it ends here. The timeline

@@ -13,7 +13,7 @@ SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chai
     i.cost_complete, i.budget_limit, i.budget_message, 
     (i.evidence_missing <> '{}' OR coalesce(i.finding->>'no_tool_called', '') = 'true') AS evidence_degraded, i.finding,
     i.executive_summary, i.failure_reason, i.failure_message, i.object_deleted_at, n.author->>'username' AS author,
-    s.finished AS stages_finished, s.running AS current_stage, i.replay
+    s.finished AS stages_finished, s.running AS current_stage, i.replay, i.flaws, n.severity, n.alert_key
 FROM (
     SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} ORDER BY {order} LIMIT :limit
 ) found JOIN investigation i ON i.id = found.id JOIN investigation_input n ON n.investigation = i.id, LATERAL (
@@ -22,6 +22,16 @@ FROM (
     FROM stage WHERE investigation = i.id
 ) s
 ORDER BY {shown}
+
+-- The number of investigations that pass the filters, counted up to :limit.
+-- name: count
+SELECT count(*) FROM (SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} LIMIT :limit) found
+
+-- Texts in which words were found, in the order in which readers want to see them.
+-- name: texts_of
+SELECT i.id, ARRAY[coalesce(i.finding->>'summary', ''), coalesce(i.executive_summary, ''),
+    left(coalesce(i.final_analysis, ''), 32768), left(n.alert_data, 32768)] AS texts
+FROM investigation i JOIN investigation_input n ON n.investigation = i.id WHERE i.id = ANY(:ids::uuid[])
 
 -- name: order_newest
 i.accepted_at DESC, i.id DESC
@@ -78,6 +88,10 @@ AND i.chain = :chain::text
 AND i.chain_namespace = :chain_namespace::text
 -- name: by_author
 AND i.id IN (SELECT investigation FROM investigation_input WHERE author->>'username' = :author::text)
+-- name: with_flaws
+AND i.parent IS NULL AND i.flaws <> '{}' AND i.flaws && :flaws::text[]
+-- name: of_severities
+AND i.id IN (SELECT investigation FROM investigation_input WHERE severity = ANY(:severities::text[]))
 -- name: since
 AND i.accepted_at >= :since::timestamptz
 -- name: until
@@ -90,12 +104,16 @@ AND w.words @@ to_tsquery('pg_catalog.simple', :words::text)
 
 -- Runs of :ids that contain the text somewhere; :pattern is a pattern of ILIKE. Letters beyond ASCII are
 -- case-sensitive: the rules of a language cost many times as much. The limit makes each timeline an index look-up,
--- never a scan of them all.
+-- never a scan of them all. `texts` is what surrounds the text in the timeline, where it is there, and the other texts.
 -- name: holding
-SELECT r.id FROM unnest(:ids::uuid[]) AS r (id)
+SELECT r.id, ARRAY[coalesce(told.piece, ''), left(n.alert_data, 8192), coalesce(i.executive_summary, ''),
+    left(coalesce(i.final_analysis, ''), 8192)] AS texts
+FROM unnest(:ids::uuid[]) AS r (id)
 JOIN investigation i ON i.id = r.id JOIN investigation_input n ON n.investigation = r.id
 LEFT JOIN LATERAL (
-    SELECT true AS holds FROM timeline_event WHERE investigation = r.id AND content COLLATE "C" ILIKE :pattern LIMIT 1
+    SELECT true AS holds,
+        substring(content FROM greatest(1, strpos(lower(content COLLATE "C"), lower(:text COLLATE "C")) - 200) FOR 600) AS piece
+    FROM timeline_event WHERE investigation = r.id AND content COLLATE "C" ILIKE :pattern LIMIT 1
 ) told ON true
 WHERE told.holds OR i.name COLLATE "C" ILIKE :pattern OR i.alert_type COLLATE "C" ILIKE :pattern
     OR n.alert_data COLLATE "C" ILIKE :pattern OR i.executive_summary COLLATE "C" ILIKE :pattern
