@@ -11,8 +11,11 @@ import shutil
 from pathlib import Path
 from typing import Literal
 
+from kubernetes.aio.client import Configuration
+
 from embedded_kubeapi.server import EmbeddedApi
 from tarsy.kube.client import KubeClient
+from tarsy.kube.configuration import load_configuration
 from tarsy_dev.apiserver.binaries import find_binaries
 from tarsy_dev.apiserver.extensions_server import ExtensionsApi
 from tarsy_dev.apiserver.server import ApiServer
@@ -63,6 +66,21 @@ class Apis:
             asyncio.run(_install(api))
             self._installed.add(kind)
         return api
+
+
+_CONFIGURATIONS: dict[tuple[Path, int], Configuration] = {}
+
+
+async def configuration_of(kubeconfig: Path) -> Configuration:
+    """Returns what a kubeconfig without plugins says, read once: a thousand tests have clients of the same few."""
+    key = kubeconfig, _written(kubeconfig)
+    if key not in _CONFIGURATIONS:
+        _CONFIGURATIONS[key], _ = await load_configuration(kubeconfig, None)
+    return _CONFIGURATIONS[key]
+
+
+def _written(file: Path) -> int:
+    return file.stat().st_mtime_ns
 
 
 async def _install(api: LocalApi) -> None:

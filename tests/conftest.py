@@ -12,8 +12,9 @@ skipped or left out and why, so that a green run never hides what it did not che
 
 import functools
 import gc
+import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,19 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Leaves logs as they were: a command that a test runs in this process configures them for its own end, and each
+    later line would fail on its closed stream, with a traceback."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    result = yield
+    if root.level != level:
+        root.setLevel(level)
+    root.handlers[:] = handlers
+    return result
 
 
 def _kind(item: pytest.Item) -> str:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
-from apis import START_SECONDS, ApiKind, Apis, LocalApi
+from apis import START_SECONDS, ApiKind, Apis, LocalApi, configuration_of
 from integration.databases import SETTINGS, Databases, data_folder, hash_once, make_template
 from tarsy.kube.client import KubeClient
 from tarsy.store.database import open_pool
@@ -59,7 +59,7 @@ def databases(postgres: LocalPostgres) -> Databases:
 @pytest.fixture
 async def kube(tarsy_api: LocalApi) -> AsyncIterator[KubeClient]:
     """A client that may do everything."""
-    async with await KubeClient.load(tarsy_api.kubeconfig) as client:
+    async with KubeClient(await configuration_of(tarsy_api.kubeconfig)) as client:
         yield client
 
 

@@ -90,7 +90,7 @@ def remove_abandoned(memory: Path) -> None:
 
 def address(dsn: str, database: str) -> str:
     """The address of another database on the same server."""
-    return dsn.rsplit("/", 1)[0] + f"/{database}"
+    return urlsplit(dsn)._replace(path=f"/{database}").geturl()
 
 
 async def make_template(dsn: str) -> None:
@@ -122,7 +122,7 @@ async def drop_database(dsn: str, database: str) -> None:
     """Drops the database at an address that `create_database` returned, whoever is connected to it."""
     connection = await asyncpg.connect(dsn)
     try:
-        await connection.execute(f"DROP DATABASE {database.rpartition('/')[2]} WITH (FORCE)")
+        await connection.execute(f"DROP DATABASE {urlsplit(database).path[1:]} WITH (FORCE)")
     finally:
         await connection.close()
 

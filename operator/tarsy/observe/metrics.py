@@ -55,11 +55,7 @@ class Metrics:
         self._record: GaugeReading = {}
         self._read_at = -math.inf
         self._reading = asyncio.Lock()
-        for metric in self._made:
-            closed = [label.values for label in metric.labels if label.values is not None]
-            if len(closed) == len(metric.labels) and math.prod(map(len, closed)) <= _PREPARED:
-                for combination in itertools.product(*closed):
-                    self._child(metric, combination)
+        self._prepared = False
         self._registry.register(_Asked(self._asked))
 
     def add(self, metric: Metric, by: float = 1, **labels: str) -> None:
@@ -116,6 +112,7 @@ class Metrics:
     async def text(self) -> bytes:
         """Formats all metrics in the text format of Prometheus."""
         await self._read_all()
+        self._prepare()
         return generate_latest(_WithoutBirthdays(self._registry))
 
     def watched(self, mask: Callable[[str], str], what: str) -> Callable[[str], str]:
@@ -153,6 +150,17 @@ class Metrics:
         yield from self._record.items()
         for metric, read in self._pulled:
             yield metric, read()
+
+    def _prepare(self) -> None:
+        """Creates the series with declared labels, at the first scrape: a `Metrics` that nobody scrapes stays small."""
+        if self._prepared:
+            return
+        self._prepared = True
+        for metric in self._made:
+            closed = [label.values for label in metric.labels if label.values is not None]
+            if len(closed) == len(metric.labels) and math.prod(map(len, closed)) <= _PREPARED:
+                for combination in itertools.product(*closed):
+                    self._child(metric, combination)
 
     def _child(self, metric: Metric, labels: tuple[str, ...]) -> Counter | Histogram:
         known = self._children.get((metric, labels))

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 import rights
-from apis import ApiKind, LocalApi, new_api
+from apis import ApiKind, LocalApi, configuration_of, new_api
 from e2e.waiting import until
 from tarsy.http.admission.webhook import CONFIGURATION, Admission
 from tarsy.kube.client import ApiError, KubeClient
@@ -75,7 +75,7 @@ def server(api_kind: ApiKind) -> Iterator[LocalApi]:
 @pytest.fixture
 async def admin(server: LocalApi) -> AsyncIterator[KubeClient]:
     """Who may do everything; all that the test has made in the shop is gone at its end, and admission with it."""
-    async with await KubeClient.load(server.kubeconfig) as client:
+    async with KubeClient(await configuration_of(server.kubeconfig)) as client:
         yield client
         await client.delete("MutatingWebhookConfiguration", None, CONFIGURATION)
         if server.version >= NEEDS_POLICIES:

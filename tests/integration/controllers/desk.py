@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
+from apis import configuration_of
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.context import (
@@ -163,7 +164,7 @@ class Desk:
         """
         if everywhere:
             await self._alone()
-        async with await CountingClient.load(kubeconfig or self.kubeconfig) as client:
+        async with CountingClient(await configuration_of(kubeconfig or self.kubeconfig)) as client:
             client.writes, client.lists = Counter(), self.lists
             secrets, checks = Secrets(client), None
             if look_every is not None:

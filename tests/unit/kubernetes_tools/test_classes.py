@@ -72,11 +72,13 @@ def test_data_and_the_status_of_custom_resources_are_not_marked() -> None:
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4),
+    max_leaves=12,
 )
 
 
-@given(st.dictionaries(st.text(), _JSON))
+@given(st.dictionaries(st.text(max_size=8), _JSON, max_size=4))
 def test_an_object_is_written_as_json_is(item: dict[str, Any]) -> None:
     assert classed_object(item, wrote=item).text == json.dumps(item, indent=1, ensure_ascii=False)
 

@@ -88,7 +88,11 @@ def test_none_of_ten_thousand_mutations_is_what_people_approved() -> None:
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 
 
-@given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        LEAVES, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5), max_leaves=20
+    )
+)
 def test_order_of_keys_and_way_of_writing_do_not_matter(value: Any) -> None:
     assert plain_json(json.loads(json.dumps(value))) == plain_json(value)
     if isinstance(value, dict):
