@@ -89,6 +89,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (grown("tarsy_stages_total", "kind, state"), "stage, {{kind}} {{state}}"),
                     (grown("tarsy_agent_executions_total", "strategy, state"), "{{strategy}} {{state}}"),
                     (grown("tarsy_sub_agent_dispatches_total", "result"), "sub-agent {{result}}"),
+                    (grown("tarsy_skill_loads_total", "outcome"), "skill load {{outcome}}"),
                 ),
             ),
             Panel(

@@ -5,14 +5,14 @@ Decision: names come from untrusted objects, so they are printed as `Text`, whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from tarsy.plan.errors import FieldPath
-from tarsy.plan.model import AgentPlan, CallTimeouts, ChangesPlan, Plan, ProviderPlan, ServerPlan, StagePlan
+from tarsy.plan.model import AgentPlan, AgentSkill, CallTimeouts, ChangesPlan, Plan, ProviderPlan, ServerPlan, StagePlan
 from tarsy.plan.resolve import Explained
 
 BUILT_IN = "built in"
@@ -88,6 +88,10 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
         for entry in agent.fallback
     ]
     rows += [("left out", f"{name}, which cannot do this work", of("fallback")) for name in agent.fallback_skipped]
+    rows += [
+        ("skill", f"{one.namespace}/{one.name} ({'required' if one.required else 'offered'})", _skill_origin(one, of))
+        for one in agent.skills
+    ]
     if agent.summarizer is not None:
         rows.append(("summarizer", _provider(agent.summarizer), of("summarizer")))
     if (delegation := agent.delegation) is not None:
@@ -98,6 +102,11 @@ def _agent(parent: Tree, title: str, agent: AgentPlan, path: str, origins: Mappi
     for place, sub in enumerate(delegation.agents if delegation is not None else ()):
         title = f"sub-agent (at most {sub.max_dispatches})"
         _agent(branch, title, sub.agent, f"{path}.delegation.agents[{place}].agent", origins)
+
+
+def _skill_origin(skill: AgentSkill, of: Callable[[str], FieldPath | None]) -> FieldPath:
+    """Returns the field that names a skill, else the rule that chose it."""
+    return of("skills") or FieldPath("Skill", skill.namespace, skill.name) / "appliesTo"
 
 
 def _figures(root: Tree, plan: Plan, origins: Mapping[str, FieldPath]) -> None:

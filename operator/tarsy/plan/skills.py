@@ -140,8 +140,14 @@ def with_skills(plan: Plan, skills: tuple[SkillPlan, ...]) -> Plan:
     kept = {(skill.ref.namespace, skill.name) for skill in skills}
 
     def agent(one: AgentPlan) -> AgentPlan:
+        changes: dict[str, object] = {}
         used = tuple(use for use in one.skills if (use.namespace, use.name) in kept)
-        return one if used == one.skills else one.model_copy(update={"skills": used})
+        if used != one.skills:
+            changes["skills"] = used
+        if (delegation := one.delegation) is not None:
+            subs = tuple(sub.model_copy(update={"agent": agent(sub.agent)}) for sub in delegation.agents)
+            changes["delegation"] = delegation.model_copy(update={"agents": subs})
+        return one.model_copy(update=changes) if changes else one
 
     stages = tuple(stage.model_copy(update={"agents": tuple(map(agent, stage.agents))}) for stage in plan.stages)
     chat = None if plan.chat is None else agent(plan.chat)

@@ -7,6 +7,7 @@ servers are chosen by people, so the labels are their types.
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from tarsy.engine.skills.agent_skills import LOAD_SKILL
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
@@ -41,6 +42,7 @@ class RunMeter(RunObserver):
         self._stages: dict[UUID, str] = {}
         self._strategies: dict[UUID, str] = {}
         self._dispatched: set[UUID] = set()
+        self._skill_loads = set[UUID]()
         self._model_calls: dict[UUID, tuple[str, str]] = {}
         self._tool_calls: dict[UUID, tuple[str, bool]] = {}
         self._repeats: dict[UUID, int] = {}
@@ -110,6 +112,8 @@ class RunMeter(RunObserver):
     def tool_call_began(self, call: ToolCallStart) -> None:
         """Counts a tool call that is repeated or refused."""
         self._tool_calls[call.id] = self._transports.get(call.server, table.OTHER), call.made
+        if not call.server and call.tool == LOAD_SKILL:
+            self._skill_loads.add(call.id)
         repeated = call.repeated_of is not None
         self._repeats[call.execution] = self._repeats.get(call.execution, 0) + 1 if repeated else 0
         if repeated:
@@ -121,6 +125,9 @@ class RunMeter(RunObserver):
 
     def tool_call_ended(self, result: ToolCallResult) -> None:
         """Counts a tool call that was made, with its time."""
+        if result.id in self._skill_loads:
+            self._skill_loads.discard(result.id)
+            self._metrics.add(table.SKILL_LOADS, outcome="failed" if result.is_error else "completed")
         transport, made = self._tool_calls.pop(result.id, (table.OTHER, True))
         if not made:
             return

@@ -171,6 +171,19 @@ async def test_a_required_skill_narrows_the_tools_that_are_offered() -> None:
     assert s.toolboxes.called == []
 
 
+async def test_a_skill_that_allows_no_tool_still_leaves_the_tools_of_the_engine() -> None:
+    s = start(
+        Answer(tool_calls=(load("pods"),)),
+        Answer(tool_calls=(load("nodes", identity="l2"), GET)),
+        Answer("done"),
+    )
+
+    await s.run(using(skill("pods", allowed=[]), skill("nodes")))
+
+    assert "First do nodes." in answers(s)[1] and s.toolboxes.called == []
+    assert "while skill pods is loaded, only no tools may be called" in answers(s)[2]
+
+
 def box() -> FakeToolbox:
     return FakeToolbox({"k.get": says("a"), "k.logs": says("b"), "m.query": says("c")}, {}, frozenset(), [])
 

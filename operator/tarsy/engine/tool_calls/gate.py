@@ -88,8 +88,8 @@ async def decide_tool_call(
     loads = loads_skills(turn, skills)
     if (refusal := toolbox.refusal(name)) is not None:
         return refuse(refusal)
-    in_use = skills.in_use(conversation.loop, before=turn.message_seq)
-    if not loads and (refusal := skill_refusal(in_use, ".".join(toolbox.split(name)))) is not None:
+    in_use, (server, tool) = skills.in_use(conversation.loop, before=turn.message_seq), toolbox.split(name)
+    if server and (refusal := skill_refusal(in_use, f"{server}.{tool}")) is not None:
         return refuse(refusal)
     if await _is_unconfirmed(conversation, toolbox.access(name), world):
         return refuse(Refusal(NOTHING_CONFIRMED, _UNCONFIRMED.substitute(tool=name)))

@@ -48,6 +48,7 @@ class PlannedAgent(View):
     max_iterations: int
     servers: tuple[PlannedServer, ...]
     native_tools: tuple[str, ...]
+    skills: tuple[str, ...] = Field(default=(), description="Names of the skills that it follows or may load.")
     sub_agents: tuple[PlannedSubAgent, ...] = Field(default=(), description="Agents that it may dispatch.")
     concurrent_sub_agents: int | None = Field(default=None, description="Maximum of them at the same time.")
     dispatches: int | None = Field(default=None, description="Maximum dispatches in all.")
@@ -64,6 +65,7 @@ class PlannedAgent(View):
             max_iterations=agent.max_iterations,
             servers=tuple(map(PlannedServer.of, agent.servers)),
             native_tools=agent.native_tools,
+            skills=tuple(one.name for one in agent.skills),
             sub_agents=tuple(
                 PlannedSubAgent(max_dispatches=one.max_dispatches, agent=cls.of(one.agent))
                 for one in (delegation.agents if delegation is not None else ())
