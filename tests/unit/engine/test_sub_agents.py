@@ -8,15 +8,26 @@ from typing import Any
 import pytest
 
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
-from tarsy.plan.model import AgentPlan, DelegationPlan, Plan, PlannedBudget, Strategy, SubAgentPlan
+from tarsy.plan.model import (
+    AgentPlan,
+    AgentSkill,
+    DelegationPlan,
+    Plan,
+    PlannedBudget,
+    SkillPlan,
+    Strategy,
+    SubAgentPlan,
+)
 from tarsy.record.dispatch import DISPATCH_TOOLS, VerdictValue
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Role, ToolCall
 from tarsy.record.run import InteractionState, RunOutcome, State
 from tarsy.record.timeline import EventType
-from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, live, plan, says, scene, stage, until
+from tarsy.record.waiting import RunWaits, WaitReason
+from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, live, plan, ref, says, scene, stage, until
 from unit.engine.clock import in_virtual_time
+from unit.engine.people import ScriptedPeople
 from wire.scripted_client import Answer
 
 ANSWER = 'It is the disk.\n```finding\n{"summary": "disk", "confidence": "High", "claims": []}\n```'
@@ -456,6 +467,88 @@ async def test_what_a_sub_agent_read_outside_is_untrusted_for_its_parent() -> No
 
     (row,) = [one.start for one in s.record.tool_calls.values() if one.start.tool == "fetch"]
     assert row.refused == "UntrustedDestination"
+
+
+def _gated(script: dict[str, list[Answer]]) -> tuple[Scene, ScriptedPeople]:
+    tools = FakeToolboxes({"k.get": says("full"), "k.scale": says("scaled")}, repeatables=frozenset({"k.get"}))
+    tools.gated = frozenset({"k.scale"})
+    s = start(by_turn(script), toolboxes=tools)
+    people = ScriptedPeople(s.record)
+    s.approvals = people
+    return s, people
+
+
+SCALE = ToolCall("s", "k.scale", "{}")
+
+
+async def test_a_sub_agent_that_waits_for_people_parks_the_run_once_nothing_else_is_left_to_do() -> None:
+    script = {
+        "triage": [Answer(tool_calls=(dispatch(1), dispatch(2))), *(Answer("I wait.") for _ in range(2)), Answer("x")],
+        "reader-1": [Answer(tool_calls=(SCALE,)), Answer("it is scaled")],
+        "reader-2": [Answer(tool_calls=(read(),)), Answer("it is full")],
+    }
+    s, people = _gated(script)
+    with pytest.raises(RunWaits) as waits:
+        await s.run(of(parent()))
+
+    assert waits.value.wait.reason is WaitReason.APPROVAL
+    assert len(results(s)) == 1 and "it is full" in results(s)[0]
+    assert s.record.execution("reader-1").outcome is None and s.toolboxes.open_now == 0
+
+    people.approve("k.scale")
+    s.resume()
+    outcome = await s.run(of(parent()))
+
+    assert (outcome.state, outcome.final_analysis) == (State.COMPLETED, "x")
+    assert [name for name, *_ in s.toolboxes.called].count("k.scale") == 1
+    assert len(results(s)) == 2 and children(s) == ["reader-1", "reader-2"]
+
+
+async def test_a_parent_that_waits_for_people_lets_its_sub_agents_end_first() -> None:
+    script = {
+        "triage": [Answer(tool_calls=(dispatch(1),)), Answer(tool_calls=(SCALE,)), Answer("x"), Answer("x")],
+        "reader-1": [Answer(tool_calls=(read(),)), Answer("it is full")],
+    }
+    s, people = _gated(script)
+    with pytest.raises(RunWaits):
+        await s.run(of(parent()))
+    assert s.record.execution("reader-1").outcome is not None
+
+    people.approve("k.scale")
+    s.resume()
+    outcome = await s.run(of(parent()))
+
+    assert (outcome.state, outcome.final_analysis) == (State.COMPLETED, "x")
+    assert len(s.models.requests_of("reader-1")) == 2, "it is not run again"
+
+
+async def test_a_parent_that_fails_ends_its_sub_agents() -> None:
+    never = asyncio.Event()
+
+    def brain(request: GenerateRequest) -> Answer:
+        if request.agent == "reader-1":
+            return Answer("late", wait=never)
+        if any(m.role is Role.ASSISTANT for m in request.messages):
+            return Answer(error=ModelError(ModelErrorCode.CREDENTIALS, "no key", retryable=False))
+        return Answer(tool_calls=(dispatch(1),))
+
+    s = start(brain)
+    outcome = await s.run(of(parent()))
+
+    assert outcome.state is State.FAILED
+    ended = s.record.execution("reader-1").outcome
+    assert ended is not None and ended.state is State.CANCELLED
+
+
+async def test_a_skill_that_narrows_the_tools_of_its_agent_leaves_it_no_dispatches() -> None:
+    skill = SkillPlan(ref=ref("Skill", "narrow"), description="d", text="t", allowed_tools=("k.get",))
+    use = AgentSkill(namespace=skill.ref.namespace, name="narrow", required=True)
+    made = of(parent().model_copy(update={"skills": (use,)})).model_copy(update={"skills": (skill,)})
+    s = start(by_turn({"triage": [Answer(tool_calls=(dispatch(1),)), Answer("x")]}))
+    await s.run(made)
+
+    assert children(s) == []
+    assert [one.start.refused for one in s.record.tool_calls.values()] == ["SkillNarrows"]
 
 
 # Death at every step, with 0, 1 and 3 sub-agents.

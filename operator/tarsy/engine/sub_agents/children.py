@@ -274,13 +274,14 @@ class Children:
     async def _stop(self, number: int) -> None:
         """Cancels the task of a sub-agent, or ends one that waits, and returns when that is on record."""
         task = self._tasks[number]
-        if task.done():
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        result = self._results.get(number)
+        if result is None or result.wait is not None:  # it had not begun, or waits
             child = self._child(number, self._dispatches[number - 1])
-            message = cancelled_event_text(child.plan.name)
-            self._results[number] = await self._end(child, "CancelledByParent", message)
-            return
-        task.cancel()
-        await asyncio.wait([task])
+            await self._is_new(child)
+            self._results[number] = await self._end(child, "CancelledByParent", cancelled_event_text(child.plan.name))
 
 
 def execution_start(run: AgentRun) -> ExecutionStart:
