@@ -55,6 +55,25 @@ def test_investigation_goes_only_forward(kubectl: Kubectl, namespace: str) -> No
     assert "run" not in kubectl("get", "inv", "--field-selector", "spec.alertRef.name=b", "-n", namespace).stdout
 
 
+def test_the_times_of_a_schedule_change_and_its_template_does_not(kubectl: Kubectl, namespace: str) -> None:
+    template = {"alertType": "Check", "data": "Look."}
+    schedule = investigation("morning", namespace, schedule="0 7 * * *", template=template) | {"kind": "AlertSchedule"}
+    made = kubectl("create", "-f", "-", stdin=schedule)
+    assert made.returncode == 0, made.stderr
+
+    def patch(text: str) -> subprocess.CompletedProcess[str]:
+        return kubectl("patch", "tsched", "morning", "-n", namespace, "--type=merge", "-p", text)
+
+    assert patch('{"spec":{"schedule":"0 8 * * *","suspend":true}}').returncode == 0
+    other = patch('{"spec":{"template":{"data":"Delete all."}}}')
+    assert "spec.template: Forbidden: template cannot be changed; create a new AlertSchedule" in other.stderr
+    other = patch('{"spec":{"author":{"username":"mallory"}}}')
+    assert "spec.author: Forbidden: author cannot be changed; create a new AlertSchedule" in other.stderr
+    head, row = kubectl("get", "tsched", "-n", namespace).stdout.splitlines()
+    assert {"SCHEDULE", "SUSPEND", "LAST", "NEXT"} <= set(head.split())
+    assert row.startswith("morning") and "0 8 * * *" in row and "true" in row
+
+
 def test_shipped_library_and_samples_are_accepted(kubectl: Kubectl) -> None:
     for source in (("-k", "manifests/library"), ("-Rf", "manifests/samples")):
         applied = kubectl("apply", source[0], str(ROOT / source[1]), "--dry-run=server")
