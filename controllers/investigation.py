@@ -31,6 +31,7 @@ from tarsy.controllers.runs.inputs import (
     NotYet,
     alert_data,
 )
+from tarsy.controllers.runs.precedents import precedents_of, run_keys, told_precedent
 from tarsy.controllers.runs.projection import project
 from tarsy.controllers.runs.readable import limited_to_reader, reader_of
 from tarsy.controllers.runs.replay import (
@@ -46,6 +47,7 @@ from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
 from tarsy.controllers.runs.run_texts import run_runbook, skill_sources
 from tarsy.controllers.runs.skill_texts import freeze_skills
+from tarsy.evidence.alert_words import alert_words
 from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
@@ -207,12 +209,16 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
     plan = await limited_to_reader(plan, reader, context.kubernetes.client, history=history)
     data = await alert_data(alert, source, context.kubernetes.client, context.kept_text)
     plan = await freeze_skills(plan, data, skill_sources(investigation, context))
+    text = await mask_alert(data, plan.alert_masking, context)
+    run, uid = UUID(meta.uid), namespace.get("uid", "")
+    words = await asyncio.to_thread(alert_words, text)
+    found = await precedents_of(run, plan, alert, words, reader, uid, context)
     return NewRun(
-        id=UUID(meta.uid),
+        id=run,
         namespace=meta.namespace,
-        namespace_uid=namespace.get("uid", ""),
+        namespace_uid=uid,
         name=meta.name,
-        alert_data=await mask_alert(data, plan.alert_masking, context),
+        alert_data=text,
         runbook=await mask_alert(
             await run_runbook(investigation, alert, source, chain, context), plan.alert_masking, context
         ),
@@ -220,6 +226,8 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         priority=PRIORITIES[alert.severity],
         severity=alert.severity,
         author=spec.author.to_dict() if spec.author else {},
+        keys=run_keys(alert, words),
+        precedents=[told_precedent(one, await mask_alert(one.summary, plan.alert_masking, context)) for one in found],
     )
 
 
@@ -282,6 +290,10 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
             skill_sources(investigation, context),
             _replayed(recorded, replay),
         ),
+        precedents=[
+            told_precedent(one, await mask_alert(one.summary, plan.alert_masking, context))
+            for one in ((header.precedents or ()) if plan.precedents is not None else ())
+        ],
         author=spec.author.to_dict() if spec.author else {},
         cassette=await asyncio.to_thread(lambda: recorded.data),
     )

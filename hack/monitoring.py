@@ -107,6 +107,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((grown("tarsy_schedule_firings_total", "result"), "{{result}}"),),
             ),
             Panel(
+                "Earlier investigations",
+                "short",
+                (
+                    (grown("tarsy_precedent_searches_total", "outcome"), "searches: {{outcome}}"),
+                    (grown("tarsy_precedents_told_total", "ending"), "told, {{ending}}"),
+                ),
+            ),
+            Panel(
                 "Evaluations",
                 "short",
                 (

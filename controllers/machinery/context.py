@@ -27,6 +27,7 @@ from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
+from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
@@ -75,6 +76,9 @@ class StorePorts:
 
     judge_calls: JudgeCalls | None = None
     """Calls of the judges of suites; None: no judge is called."""
+
+    precedents: PrecedentSearch | None = None
+    """Finds earlier investigations; None: `spec.precedents` is ignored."""
 
     revisions: Revisions | None = None
     """Revisions of Chains; None: `spec.promotion` is ignored."""

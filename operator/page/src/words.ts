@@ -374,6 +374,27 @@ export const APPROVAL = {
   typeName: "To approve this destructive call, type",
 } as const;
 
+export const PRECEDENTS = {
+  title: "Earlier investigations",
+  hint: "Told to the agents as history. No evidence.",
+  hidden: "in other namespaces that you may not read",
+  gone: "record deleted",
+  reviewedBy: "reviewed by",
+} as const;
+
+export const MATCHES = {
+  Incident: "same incident",
+  Workload: "same workload and alert type",
+  ChangedObject: "same changed object",
+  Words: "words in common",
+} as const;
+
+export const ENDINGS = {
+  Confirmed: "confirmed",
+  Unknown: "outcome unknown",
+  Refuted: "refuted",
+} as const;
+
 export const CHARTS = {
   onset: "Onset",
   notDrawn: "Series that are not drawn",

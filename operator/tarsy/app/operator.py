@@ -57,6 +57,7 @@ from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.notices import Notices
 from tarsy.store.object_history import ObjectHistory
+from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
@@ -175,6 +176,7 @@ def _controller(
             Replays(pool),
             evals,
             judge_calls=JudgeCalls(pool, uuid4()),
+            precedents=PrecedentSearch(pool, metrics=metrics),
             revisions=Revisions(pool),
             approvals=ApprovalStore(pool),
             definitions=ToolDefinitions(pool),

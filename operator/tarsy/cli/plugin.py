@@ -28,6 +28,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         commands.timeline,
         commands.chat,
         commands.trace,
+        commands.precedents,
         commands.verify,
         server_tools.tools,
         server_tools.accept_tools,

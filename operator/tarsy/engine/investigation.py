@@ -8,13 +8,16 @@ of the investigation closes the record then.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tarsy.engine.changes_stage import NO_FURTHER_MODEL, NO_MODEL, ChangesResult, ChangesRun, run_changes_stage
 from tarsy.engine.findings.repair import checked_finding, without_evidence
 from tarsy.engine.limits.budget import BudgetTracker
+from tarsy.engine.precedents import told_event, told_text
 from tarsy.engine.prompts.context import StageConclusion
+from tarsy.engine.prompts.precedents import precedent_lines
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.stage import StageResult, StageRun, run_stage
 from tarsy.engine.task import Task
@@ -23,18 +26,20 @@ from tarsy.plan.model import AgentPlan, ChangesPlan, Plan, StagePlan
 from tarsy.record.git_change import distinct_changes
 from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
+from tarsy.record.precedent import Precedent
 from tarsy.record.provenance import Origin
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
 
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRun:
-    """The input of an investigation: its id, its frozen plan, and the alert with its runbook as text."""
+    """The input of an investigation: its id, its frozen plan, the alert with its runbook as text, and precedents."""
 
     id: UUID
     plan: Plan
     alert_data: str
     runbook: str = ""
+    precedents: Sequence[Precedent] = ()
 
 
 async def investigate(investigation: InvestigationRun, world: RunContext) -> RunOutcome:
@@ -62,7 +67,16 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
     history = await world.recorder.history()
     texts = [(Origin.ALERT, investigation.alert_data), (Origin.ALERT, investigation.runbook)]
     world = restore_limits(investigation.id, plan, history, world)
-    world = replace(world, alert=investigation.alert_data, prompt_texts=texts, skills=plan.skills)
+    told = precedent_lines(investigation.precedents)
+    if told and not history.stages:
+        await world.recorder.write_events([told_event(investigation.id, investigation.precedents)])
+    world = replace(
+        world,
+        alert=investigation.alert_data,
+        prompt_texts=texts,
+        skills=plan.skills,
+        precedents=told_text(investigation.id, told) if told else None,
+    )
     conclusions: list[StageConclusion] = []
     evidence: list[StageConclusion] = []  # those of them that no model concluded
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
@@ -89,6 +103,7 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
             stage.name,
             concludes=len(stage.agents) == 1,
             last=stage is plan.stages[-1],
+            precedents=told,
         )
         result = await _run(investigation, index, StageKind.INVESTIGATION, stage, task, world)
         if result.state is State.COMPLETED and len(stage.agents) > 1 and stage.synthesis:

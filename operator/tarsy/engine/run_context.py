@@ -75,7 +75,8 @@ class RunContext:
     alert, whose names and numbers claims may use; `prompt_texts` are the texts of people and of the alert in its
     prompts, with their origin, and `assigned` the task of a sub-agent, which another model wrote. `approvals` asks
     people about calls, and `waiting` tells how long the run may still wait for them. `skills` are those of the plan.
-    `readings` are the forms of results that arguments of calls are looked for in.
+    `readings` are the forms of results that arguments of calls are looked for in. `precedents` are the lines
+    about earlier investigations, as a text from outside that must not leave.
     """
 
     recorder: Recorder
@@ -97,6 +98,7 @@ class RunContext:
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
     skills: Sequence[SkillPlan] = ()
     readings: KeptReadings = field(default_factory=KeptReadings)
+    precedents: ToldResult | None = None
 
     @property
     def concluding(self) -> bool:

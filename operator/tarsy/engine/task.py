@@ -35,7 +35,7 @@ class Task:
     `summarise` is the analysis an executive summary is made of, `question` what is asked instead of an investigation,
     `assignment` what a sub-agent is asked.
     `concludes`: the agent's answer is the stage's
-    conclusion; `last`: no stage of the chain comes after.
+    conclusion; `last`: no stage of the chain comes after. `precedents` are the lines about earlier investigations.
     """
 
     alert_type: str
@@ -50,6 +50,7 @@ class Task:
     assignment: Assignment | None = None
     concludes: bool = False
     last: bool = False
+    precedents: str = ""
 
     def to_assign(self, assignment: Assignment) -> "Task":
         """The task of a sub-agent: it sees nothing else of the investigation."""

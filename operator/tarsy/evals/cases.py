@@ -27,6 +27,7 @@ from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.evals.verdict import CaseSamples
 from tarsy.masking import without_secrets_or_withheld
 from tarsy.plan.model import ProviderPlan
+from tarsy.record.precedent import Precedent
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget, EvalSuiteSpec
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
 from tarsy.resources.v1alpha1.judge import AGREEMENT_MIN, ChecklistQuestion, JudgeBudget, LabelledFinding, SuiteJudge
@@ -171,12 +172,19 @@ def masked_recording(cassette: Cassette, mask: _Mask) -> bytes:
             "runbook": None if cassette.header.runbook is None else text(cassette.header.runbook),
             "servers": {name: _server(one, text) for name, one in cassette.header.servers.items()},
             "changes": None if cassette.header.changes is None else _changes(cassette.header.changes, text),
+            "precedents": _precedents(cassette.header.precedents, text),
             "truth": None,
         }
     )
     return write_cassette(
         Cassette(Header.model_validate(header.model_dump()), tuple(_call(c, text) for c in cassette.calls))
     )
+
+
+def _precedents(found: Sequence[Precedent] | None, text: _Mask) -> tuple[Precedent, ...] | None:
+    if found is None:
+        return None
+    return tuple(one.model_copy(update={"summary": text(one.summary)}) for one in found)
 
 
 def recording_digest(recording: bytes) -> str:

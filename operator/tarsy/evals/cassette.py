@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, ToolDefinition
+from tarsy.record.precedent import MOST_PRECEDENTS, Precedent
 
 FORMAT: Final = "tarsy.dev/cassette/v1"
 MAX_FILE_BYTES: Final = 16 << 20
@@ -157,6 +158,7 @@ class Header(_Part):
     source: SourceRecord = SourceRecord()
     agents: Annotated[tuple[AgentRecord, ...], Field(max_length=1_000)] = ()
     changes: ChangesRecord | None = None
+    precedents: Annotated[tuple[Precedent, ...], Field(max_length=MOST_PRECEDENTS)] | None = None
     truth: Truth | None = None
 
 

@@ -58,6 +58,7 @@ def cassette_of(run: RecordedRun, read_finding: ReadFinding) -> Cassette:
         ),
         agents=tuple(_agent(agent) for agent in run.agents),
         changes=_changes(run, read_finding),
+        precedents=tuple(run.precedents) or None,
     )
     return Cassette(header, tuple(_call(call, places) for call in run.calls))
 

@@ -115,6 +115,15 @@ def choose_target(snapshot: Snapshot, namespace: str, subject: AlertSubject) -> 
     )
 
 
+def workload_of(name: str) -> str:
+    """Returns the name of the workload behind a candidate of an alert: of a Pod the one that it may have belonged to.
+
+    Args:
+        name: KIND/NAME or NAME.
+    """
+    return next((owner.partition("/")[2] for owner in _owners(name)), name.rpartition("/")[2])
+
+
 def _subject(sets: Iterable[Mapping[str, str]], dated: Iterable[Object]) -> AlertSubject:
     found = [one for one in sets if one]
     names = [

@@ -115,6 +115,8 @@ OUTCOME = Label("outcome", ("completed", "failed"))
 TOOL_OUTCOME = Label("outcome", ("completed", "failed", "interrupted"))
 _TOOL_ERROR = Label("outcome", ("failed", "interrupted"))
 CONFIDENCE = Label("confidence", ("High", "Medium", "Low", "Inconclusive", "none"))
+SEARCHED = Label("outcome", ("found", "none", "failed"))
+ENDING = Label("ending", ("Confirmed", "Unknown", "Refuted"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes"))
 DISPATCH = Label("result", ("completed", "failed", "cancelled", "timed_out", "refused"))
@@ -220,6 +222,14 @@ GUARD_ANSWERS = _counter("guard_answers", "Repeated tool calls answered from the
 GUARD_STOPS = _counter("guard_stops", "Agents made to conclude because they repeated themselves.")
 BUDGET_STOPS = _counter("budget_stops", "Runs made to conclude because they reached a limit of their budget.", LIMIT)
 DEGRADED = _counter("evidence_degraded", "Attempts of runs that continued without a tool server.")
+PRECEDENT_SEARCHES = _counter(
+    "precedent_searches",
+    "Searches for earlier investigations; `failed`: the run goes on without.",
+    SEARCHED,
+)
+PRECEDENTS_TOLD = _counter(
+    "precedents_told", "Earlier investigations that accepted runs were told about, by how they ended.", ENDING
+)
 FINDINGS = _counter("findings", "Investigations that ended with a finding, by its confidence.", CONFIDENCE)
 CITATIONS = _counter("evidence_citations", "Citations of findings, by whether the record supports them.", CITATION)
 MASKING_FAILED = _counter("masking_failures", "Texts that could not be searched for secrets.", MASKED)

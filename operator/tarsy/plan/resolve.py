@@ -17,7 +17,7 @@ from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.levels import Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, ChangesPlan, MaskingPlan, Plan, StagePlan, SuccessPolicy
+from tarsy.plan.model import AgentPlan, ChangesPlan, MaskingPlan, Plan, PrecedentsPlan, StagePlan, SuccessPolicy
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.providers import Providers, Terms
 from tarsy.plan.scope import lets_in
@@ -168,6 +168,7 @@ def explain_plan(
         objects=look.used,
         brought=tuple(server.ref for server in brought[0]) if brought else (),
         skills=skills.plans,
+        precedents=_precedents(scope, gathered),
         not_used=tuple(look.left_out),
     )
     gathered.note("limits", origins_of_limits)
@@ -277,6 +278,14 @@ def _changes_stage(stage: Stage, at: FieldPath, path: str, gathered: _Gathered) 
             stop_when=settings.stop_when,
         ),
     )
+
+
+def _precedents(scope: Scope, gathered: _Gathered) -> PrecedentsPlan | None:
+    settings = scope.chain.precedents
+    if settings is None or settings.use == "Off":
+        return None
+    gathered.origins["precedents.scope"] = scope.at_chain / "precedents" / "scope"
+    return PrecedentsPlan(scope=settings.scope)
 
 
 def _brought(alert: AlertContent, at: FieldPath, scope: Scope, look: Lookup) -> Servers | None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, ToolDefinition
+from tarsy.record.precedent import Precedent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class RecordedRun:
 
     `access` has the recorded effect of tools that were called or refused, by server and tool, and `repeatable` those
     that may be called again; `pins` the digests of
-    all tools by server; `missing` the tool servers that were not available, with the reason.
+    all tools by server; `missing` the tool servers that were not available, with the reason; `precedents` the earlier
+    investigations that its agents were told about.
     """
 
     id: UUID
@@ -74,6 +76,7 @@ class RecordedRun:
     repeatable: frozenset[tuple[str, str]] = frozenset()
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    precedents: Sequence[Precedent] = ()
 
 
 @dataclass(frozen=True, slots=True)

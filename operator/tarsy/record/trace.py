@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.messages import Access, ToolCall, ToolDefinition
+from tarsy.record.precedent import Precedent
 from tarsy.record.replay import Rung
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.usage import Usage
@@ -26,6 +27,7 @@ class RunInput:
     question: str | None
     runbook: str | None
     author: str | None
+    precedents: Sequence[Precedent] = ()
 
 
 @dataclass(frozen=True, slots=True)

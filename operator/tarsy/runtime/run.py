@@ -275,7 +275,9 @@ class Runner:
 
     async def _run(self, claimed: ClaimedRun, world: RunContext) -> RunOutcome:
         if claimed.parent is None:
-            start = InvestigationRun(claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "")
+            start = InvestigationRun(
+                claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "", claimed.precedents
+            )
             return await investigate(start, world)
         past = await self._questions.past(claimed.parent, claimed.id)
         author = str(claimed.author.get("username") or "a colleague")

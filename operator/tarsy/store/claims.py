@@ -19,6 +19,7 @@ from tarsy.observe.metric_table import TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
+from tarsy.record.precedent import Precedent, read_precedents
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.closing import close_run
@@ -66,6 +67,7 @@ class ClaimedRun:
     waited_seconds: float = 0.0
     parked_for: str | None = None
     parked_seconds: float = 0.0
+    precedents: Sequence[Precedent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,4 +381,5 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         waited_seconds=row["waited_seconds"],
         parked_for=row["parked_for"],
         parked_seconds=row["parked_seconds"],
+        precedents=read_precedents(row["precedents"]),
     )

@@ -11,6 +11,7 @@ from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
 from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Access, ToolDefinition
+from tarsy.record.precedent import read_precedents
 from tarsy.record.recorded_run import AskedCall, AskedCalls, RecordedAgent, RecordedRun, RecordedToolCall
 from tarsy.record.run import ALERT_DATA, State
 from tarsy.record.timeline import NOTICE_TOOLS
@@ -106,6 +107,7 @@ def _recorded(
         repeatable=frozenset((one["server"], one["tool"]) for one in access if one["repeatable"]),
         pins=pins,
         missing=missing,
+        precedents=read_precedents(row["precedents"]),
     )
 
 

@@ -4,7 +4,7 @@ The controller calls `accept` and `set_desired_state`, the runner calls `finish`
 which ensures that every run ends even when its worker or Postgres failed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,12 +12,13 @@ from uuid import UUID
 import asyncpg
 from pydantic import ValidationError
 
-from tarsy.observe.metric_table import ACCEPTED, SWEPT, TERMINAL
+from tarsy.observe.metric_table import ACCEPTED, PRECEDENTS_TOLD, SWEPT, TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
 from tarsy.record.flaws import alert_key
 from tarsy.record.ids import event_id
+from tarsy.record.precedent import Precedent, stored_precedents
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -33,6 +34,9 @@ from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, sile
 
 REPLAY_VERSION = 21
 """The migration with replays, whose plans older code cannot read."""
+
+PRECEDENTS_VERSION = 38
+"""The migration with precedents; older code cannot read plans that have them."""
 
 _WOKEN_PRIORITY = 1000
 """Priority of a run that was parked, above that of all severities: people have waited for it, or it for them."""
@@ -60,7 +64,8 @@ _OVERDUE = RunOutcome(
 class NewRun:
     """An investigation to accept. `id` is the uid of its object; alert data and runbook are masked.
 
-    `cassette` is the record that a replay answers from.
+    `cassette` is the record that a replay answers from. `keys` are those by which later runs find it, `precedents` the
+    earlier investigations that its agents are told about.
     """
 
     id: UUID
@@ -74,6 +79,8 @@ class NewRun:
     priority: int = 0
     cassette: bytes | None = None
     severity: str | None = None
+    keys: Sequence[str] = ()
+    precedents: Sequence[Precedent] = ()
 
     @property
     def stages_planned(self) -> int:
@@ -160,10 +167,12 @@ class Runs:
             "alert_data": clean(run.alert_data),
             "runbook": clean_or_none(run.runbook),
             "plan": plan.dump().decode(),
-            "reader": self._version if run.cassette is None else max(self._version, REPLAY_VERSION),
+            "reader": self._reader(run),
             "cassette": run.cassette,
             "severity": run.severity,
             "alert_key": alert_key(run.namespace_uid, plan.alert_type, run.alert_data),
+            "precedent_keys": [clean(key) for key in run.keys],
+            "precedents": stored_precedents(run.precedents),
         }
         accepting = self._sql["accept"](**values, **seal.of_acceptance(values).columns())
 
@@ -174,9 +183,16 @@ class Runs:
         if accepted:
             if self._metrics is not None:
                 self._metrics.add(ACCEPTED, kind="investigation")
+                for one in run.precedents:
+                    self._metrics.add(PRECEDENTS_TOLD, ending=one.ending.value)
             self._notify(QUEUE_CHANNEL, "")
             self._notify(RUN_CHANNEL, str(run.id))
         return accepted
+
+    def _reader(self, run: NewRun) -> int:
+        """Returns the oldest code that can read the plan of a run."""
+        replay = REPLAY_VERSION if run.cassette is not None else 0
+        return max(self._version, replay, PRECEDENTS_VERSION if run.plan.precedents is not None else 0)
 
     async def set_desired_state(self, run: UUID, desired: DesiredState) -> bool:
         """Moves the desired state forward, never back; a pending run ends at once. False when nothing changed."""

@@ -118,6 +118,8 @@ def of_acceptance(values: _Values) -> Seal:
     seal = Seal()
     seal.add("run", *(values[name] for name in (RUN if values.get("parent") is None else ANSWER_RUN)))
     seal.add("input", as_stored(values["author"]), *(values.get(name) for name in INPUT[1:]))
+    if values.get("precedents") is not None:
+        seal.add("precedents", as_stored(values["precedents"]))
     return seal
 
 

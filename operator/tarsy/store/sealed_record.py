@@ -168,6 +168,8 @@ class _Rows:
         """Checks the row of a run, its input and its outcome."""
         self._check("run", row["accepted_at"], [row[name] for name in _run_columns(row)])
         self._check("input", None, [row[name] for name in seal.INPUT])
+        if row["precedents"] is not None or "precedents" in self._entries:
+            self._check("precedents", None, [row["precedents"]])
         self._end("outcome", row["state"], None, [row[name] for name in seal.END])
         for server, reason in row["evidence_missing"].items():
             self._check(f"missing/{server}", None, [reason])

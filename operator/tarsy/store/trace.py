@@ -13,6 +13,7 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.messages import ToolCall, ToolDefinition
+from tarsy.record.precedent import read_precedents
 from tarsy.record.run import ModelCallKind
 from tarsy.record.trace import (
     LiveWorker,
@@ -54,7 +55,7 @@ class Trace:
     async def given(self, run: UUID) -> RunInput | None:
         """Returns the input of a run, None without a record."""
         found = await self._fetch("given", f"the input of {run}", run=run)
-        return RunInput(**found[0]) if found else None
+        return RunInput(**{**found[0], "precedents": read_precedents(found[0]["precedents"])}) if found else None
 
     async def answers(self, about: UUID, limit: int, after: int = 0) -> list[QuestionTrace]:
         """Returns up to `limit` questions about an investigation after place `after`, in order."""

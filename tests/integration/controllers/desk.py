@@ -49,6 +49,7 @@ from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
+from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
@@ -180,6 +181,7 @@ class Desk:
                     replays=Replays(self.pool),
                     evals=self.evals,
                     judge_calls=JudgeCalls(self.pool, uuid4()),
+                    precedents=PrecedentSearch(self.pool, metrics=metrics),
                     revisions=self.revisions,
                     approvals=self.approvals,
                     definitions=self.definitions,

@@ -76,6 +76,7 @@ MAY = {
     "cancelChatMessage": WRITE,
     "concludeChatMessage": WRITE,
     "getTimeline": READ,
+    "getPrecedents": READ,  # those of another namespace need rights there: test_precedents.py
     "getEvents": READ,
     "followByWebSocket": KNOWN,  # each subscription is a right of its own: CHANNELS
     "getTrace": TRACE,
@@ -306,6 +307,7 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
     passed_on = [route for route in all_routes() if route.aggregated]
     assert {route.operation for route in passed_on} == {
         "getTimeline",
+        "getPrecedents",
         "getEvents",
         "getTrace",
         "getModelCall",

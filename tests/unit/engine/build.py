@@ -27,6 +27,7 @@ from tarsy.plan.model import (
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.integrity import EvidenceMarks
 from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, ToolDefinition, ToolOutcome
+from tarsy.record.precedent import Precedent
 from tarsy.record.run import LeaseLost, RunOutcome
 from tarsy.record.waiting import WaitingRoom
 from unit.engine.memory import Crash, MemoryRecorder, Record
@@ -317,7 +318,14 @@ class Scene:
     def __post_init__(self) -> None:
         self.recorder = MemoryRecorder(self.record)
 
-    async def run(self, of: Plan, *, alert: str = "pod checkout-7d", runbook: str = "# Look") -> RunOutcome:
+    async def run(
+        self,
+        of: Plan,
+        *,
+        alert: str = "pod checkout-7d",
+        runbook: str = "# Look",
+        precedents: Sequence[Precedent] = (),
+    ) -> RunOutcome:
         world = RunContext(
             self.recorder,
             self.models,
@@ -329,7 +337,7 @@ class Scene:
             approvals=self.approvals,
             waiting=self.waiting,
         )
-        return await investigate(InvestigationRun(RUN, of, alert, runbook), world)
+        return await investigate(InvestigationRun(RUN, of, alert, runbook, precedents), world)
 
     def resume(self, *, die_at: int | None = None, before: bool = True, hold: bool = False) -> None:
         """A new attempt on the same record; `hold`: the end of a call is held for the next step."""

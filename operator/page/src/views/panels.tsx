@@ -12,6 +12,7 @@ import { ChangesStrip } from "../parts/ChangesStrip";
 import { go } from "../parts/context";
 import { FindingCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
+import { hasPrecedents, PrecedentsCard } from "../parts/Precedents";
 import { Figures, Problem, Section } from "../parts/parts";
 import { SECTIONS } from "../words";
 import { Chat } from "./Chat";
@@ -44,6 +45,7 @@ export const PANELS: readonly RunPanel[] = [
   { name: "questions", place: "answer", shows: ({ finished, state }) => finished && state !== "cancelled", Panel: Questions },
   { name: "usage", place: "context", shows: () => true, Panel: Spending },
   { name: "alert", place: "context", shows: () => true, Panel: AlertText },
+  { name: "precedents", place: "context", shows: ({ timeline }) => hasPrecedents(timeline), Panel: Earlier },
   { name: "changes", place: "story", shows: ({ changes }) => changes !== null, Panel: AroundOnset },
 ];
 
@@ -72,6 +74,10 @@ function Summary({ summary, item }: RunShown) {
       {item.executiveSummaryError && <div className="problem soft">No executive summary: {item.executiveSummaryError}</div>}
     </>
   );
+}
+
+function Earlier({ item, timeline }: RunShown) {
+  return <PrecedentsCard namespace={item.namespace} name={item.name} timeline={timeline} />;
 }
 
 function Questions({ item, timeline }: RunShown) {

@@ -116,6 +116,18 @@ def trace(
 
 
 @with_connection
+def precedents(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
+    """Print the earlier investigations that the agents of an investigation were told about, and how those ended."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.precedents import print_precedents
+
+        return await print_precedents(client, client.namespace, name, output)
+
+    run_with_client(connection, work)
+
+
+@with_connection
 def verify(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
     """Check that the record of an investigation is as it was written. Exits with 1 if not, 2 if it has no seals."""
 

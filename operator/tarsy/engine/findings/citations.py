@@ -41,7 +41,12 @@ def cited(finding: Finding) -> frozenset[str]:
 
 
 def check_citations(
-    finding: Finding, evidence: Mapping[str, Evidence], mask: Mask = str, *, alert: str | None = None
+    finding: Finding,
+    evidence: Mapping[str, Evidence],
+    mask: Mask = str,
+    *,
+    alert: str | None = None,
+    history: str = "",
 ) -> Finding:
     """The finding with what the record says of it.
 
@@ -51,11 +56,12 @@ def check_citations(
         mask: what took the secrets out of the finding.
         alert: what the alert says, whose names a claim may use; None: the claims are computed from their evidence, and
             their names need no check.
+        history: what the model was told about earlier investigations, whose names a claim may not use without evidence.
     """
     results = {ref: _Result(found.result, mask, found.marks, found.later) for ref, found in evidence.items()}
     claims = tuple(_claim(claim, evidence, results) for claim in finding.claims)
     if alert is not None:
-        claims = tuple(_grounded(claim, evidence, alert) for claim in claims)
+        claims = tuple(_grounded(claim, evidence, alert, history) for claim in claims)
     confidence, why = _weigh(finding.confidence, claims)
     confidence, unconfirmed = limit_by_integrity(confidence, claims, evidence, f"{finding.summary}\n{alert or ''}")
     notes = (*finding.notes, *(note for note in (why, unconfirmed) if note is not None))
@@ -113,14 +119,16 @@ def _claim(claim: Claim, evidence: Mapping[str, Evidence], results: Mapping[str,
     return Claim(text=claim.text, citations=citations, supported=any(c.supported for c in citations))
 
 
-def _grounded(claim: Claim, evidence: Mapping[str, Evidence], alert: str) -> Claim:
+def _grounded(claim: Claim, evidence: Mapping[str, Evidence], alert: str, history: str) -> Claim:
     """A claim with the names and numbers that nothing it rests on has."""
     if not claim.supported:
         return claim
     quotes = [citation.quote for citation in claim.citations if citation.supported]
     asked = [evidence[c.call_id].arguments for c in claim.citations if c.supported and c.call_id in evidence]
     tools = [citation.tool or "" for citation in claim.citations if citation.supported]
-    return claim.model_copy(update={"ungrounded": ungrounded_entities(claim.text, [*quotes, *asked, *tools, alert])})
+    return claim.model_copy(
+        update={"ungrounded": ungrounded_entities(claim.text, [*quotes, *asked, *tools, alert], history)}
+    )
 
 
 def _citation(citation: Citation, found: Evidence | None, result: _Result | None) -> Citation:

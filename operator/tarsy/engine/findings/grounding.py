@@ -61,18 +61,19 @@ _KINDS = frozenset(
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "etc", "vs", "and/or", "either/or", "n/a", "w/o", "read/write"})
 
 
-def ungrounded_entities(claim: str, grounds: Iterable[str]) -> tuple[str, ...]:
+def ungrounded_entities(claim: str, grounds: Iterable[str], history: str = "") -> tuple[str, ...]:
     """Returns the entities of a claim that occur in none of the texts, in their order.
 
     Args:
         claim: text of the claim.
         grounds: quotes, alert, arguments of the cited calls.
+        history: what the model was told about earlier investigations, whose hyphenated words are names too.
     """
-    wanted = entities(claim)
+    wanted = (*entities(claim), *sorted(_hyphenated(claim) & _hyphenated(history)))
     if not wanted:
         return ()
     text = _GROUPED.sub("", "\n".join(grounds)).lower()
-    return tuple(one for one in wanted if not _occurs(one.lower(), text))[:MOST]
+    return tuple(one for one in dict.fromkeys(wanted) if not _occurs(one.lower(), text))[:MOST]
 
 
 def entities(claim: str) -> tuple[str, ...]:
@@ -84,6 +85,12 @@ def entities(claim: str) -> tuple[str, ...]:
         if token and len(token) <= LONGEST and (_has_shape(token) or _is_named(tokens, place)):
             found[token] = None
     return tuple(found)
+
+
+def _hyphenated(text: str) -> set[str]:
+    """Returns the words of a text that have a hyphen and no other shape of an entity."""
+    tokens = {match[0].strip(".:/@%+-").lower() for match in _TOKEN.finditer(text)}
+    return {token for token in tokens if "-" in token and len(token) <= LONGEST and not _has_shape(token)}
 
 
 def _has_shape(token: str) -> bool:

@@ -46,7 +46,15 @@ async def checked_finding(text: str, world: RunContext, *, computed: bool = Fals
     evidence = await with_later_results(await world.recorder.evidence(cited(finding)), world.recorder)
     size = sum(len(found.result) for found in evidence.values())  # a result may have to be masked to find a quote
     checked = await off_loop(
-        partial(check_citations, finding, evidence, world.mask, alert=None if computed else world.alert), size
+        partial(
+            check_citations,
+            finding,
+            evidence,
+            world.mask,
+            alert=None if computed else world.alert,
+            history="" if world.precedents is None else world.precedents.text,
+        ),
+        size,
     )
     if _CUT_BY_LENGTH in analysis:
         checked = checked.model_copy(update={"notes": (*checked.notes, _CUT_NOTE)})

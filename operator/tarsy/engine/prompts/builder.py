@@ -17,6 +17,7 @@ from datetime import datetime
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import chain_context
 from tarsy.engine.prompts.fence import ALERT_FENCE, fence, inline
+from tarsy.engine.prompts.precedents import precedents_section
 from tarsy.engine.prompts.template import template
 from tarsy.engine.task import Assignment, ChatQuestion, Task
 from tarsy.plan.model import AgentPlan
@@ -263,6 +264,8 @@ def _alert_sections(task: Task) -> list[str]:
     sections = [f"## Alert\n\nType: {inline(task.alert_type)}\n\n{fence(ALERT_FENCE, task.alert_data)}"]
     if task.runbook.strip():
         sections.append(f"## Runbook\n\n{fence('RUNBOOK', task.runbook)}")
+    if task.precedents:
+        sections.append(precedents_section(task.precedents))
     if context := chain_context(task.previous):
         sections.append(f"## What earlier stages concluded\n\n{context}")
     return sections

@@ -63,6 +63,8 @@ async def check_origins(
     for origin, text in _prompt_texts(conversation, world):
         await off_loop(partial(search.told, origin, text), len(text))
     search.results(world.readings.of(one) for one in world.assigned)
+    if world.precedents is not None:
+        await off_loop(partial(search.result, world.readings.of(world.precedents)), len(world.precedents.text))
     async for page in _result_pages(conversation, world):
         readings = [world.readings.of(result) for result in page]
         await off_loop(partial(search.results, readings), sum(len(result.text) for result in page))
@@ -87,7 +89,7 @@ async def check_outflow(
         return None
     leaving = {name: value for name, value in _parsed(turn, toolbox).items() if name in outbound}
     search: OutflowSearch | None = None
-    results = (one async for page in _result_pages(conversation, world, sensitive=True) for one in page)
+    results = _sensitive_results(conversation, world)
     async for result in results:
         if search is None:
             known = [text for _, text in _prompt_texts(conversation, world)]
@@ -102,6 +104,15 @@ async def check_outflow(
                 "call without that text, or go on without it.",
             )
     return None
+
+
+async def _sensitive_results(conversation: Conversation, world: RunContext) -> AsyncIterator[ToldResult]:
+    """Yields the texts that must not leave; what an earlier run read may be in its conclusion, which counts as such."""
+    if world.precedents is not None:
+        yield world.precedents
+    async for page in _result_pages(conversation, world, sensitive=True):
+        for one in page:
+            yield one
 
 
 async def _result_pages(

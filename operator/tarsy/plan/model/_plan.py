@@ -166,6 +166,12 @@ class StagePlan(FrozenModel):
         return tuple(one for agent in self.agents for one in agent.with_sub_agents)
 
 
+class PrecedentsPlan(FrozenModel):
+    """Tells agents about earlier investigations: those of the run's namespace, or also of namespaces that grant it."""
+
+    scope: Literal["Namespace", "Granted"] = "Namespace"
+
+
 class Plan(FrozenModel):
     """A whole run, resolved."""
 
@@ -199,6 +205,8 @@ class Plan(FrozenModel):
     """Only in plans of replays, so that older workers can read all others."""
     skills: tuple[SkillPlan, ...] = Field(default=(), exclude_if=lambda skills: not skills)
     """The skills of all agents, by namespace and name."""
+    precedents: PrecedentsPlan | None = Field(default=None, exclude_if=lambda precedents: precedents is None)
+    """None: agents are told of no earlier investigations. Only where set, so that older workers can read the rest."""
     not_used: tuple[str, ...] = ()
     """A sentence for each setting that is ignored because the run acts with the rights of another namespace."""
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from tarsy.plan.policy import names, stricter
 from tarsy.resources.v1alpha1.agent import AgentSpec
-from tarsy.resources.v1alpha1.chain import ChainSpec, ChatSettings
+from tarsy.resources.v1alpha1.chain import ChainSpec, ChatSettings, PrecedentSettings
 from tarsy.resources.v1alpha1.common import Budget, NativeTools
 from tarsy.resources.v1alpha1.data_flow import DataFlow
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaultsSpec
@@ -40,6 +40,7 @@ def chain_spec(kept: ChainSpec, now: ChainSpec) -> ChainSpec:
             "allowed_provider_namespaces": now.allowed_provider_namespaces,
             "promotion": now.promotion,
             "pre_approved": now.pre_approved,
+            "precedents": _precedents(kept.precedents, now.precedents),
             "alert_tools": "Denied" if "Denied" in (kept.alert_tools, now.alert_tools) else "Allowed",
             "budget": lower(kept.budget, now.budget),
             "chat": chat,
@@ -106,8 +107,16 @@ def defaults_spec(kept: InvestigationDefaultsSpec, now: InvestigationDefaultsSpe
             "acceptance_timeout_seconds": now.acceptance_timeout_seconds,
             "max_concurrent": now.max_concurrent,
             "budget": lower(kept.budget, now.budget),
+            "allowed_precedent_namespaces": now.allowed_precedent_namespaces,
         }
     )
+
+
+def _precedents(kept: PrecedentSettings | None, now: PrecedentSettings | None) -> PrecedentSettings | None:
+    """Keeps the precedents of the revision where the current object has them too, in the narrower scope."""
+    if kept is None or now is None or "Off" in (kept.use, now.use):
+        return None
+    return now if now.scope == "Namespace" else kept
 
 
 def either_protects(kept: DataFlow | None, now: DataFlow | None) -> DataFlow | None:

@@ -282,6 +282,21 @@ class Promotion(Model):
     )
 
 
+class PrecedentSettings(Model):
+    """Whether agents are told about earlier investigations."""
+
+    use: Literal["Off", "Hint"] = Field(
+        description="Whether agents are told about earlier investigations of the same incident, workload or changed "
+        "object, or with words in common. Off: they are not. Hint: at most three lines, as history that is no evidence."
+    )
+    scope: Literal["Namespace", "Granted"] = Field(
+        default="Namespace",
+        description="Namespaces of these investigations. Namespace: that of the run. Granted: also those whose "
+        "InvestigationDefaults grant it by allowedPrecedentNamespaces. The author of the run must be allowed to read "
+        "each of them.",
+    )
+
+
 class ChainSpec(Model):
     """Stages of the chain and settings common to all of them."""
 
@@ -330,6 +345,9 @@ class ChainSpec(Model):
     notify: Notify = Field(default=(), description="Notification targets for the investigations of this chain.")
     promotion: Promotion | None = Field(
         default=None, description="When a new revision of the chain serves. Defaults to at once."
+    )
+    precedents: PrecedentSettings | None = Field(
+        default=None, description="Whether agents are told about earlier investigations. Defaults to not."
     )
     pre_approved: tuple[PreApproval, ...] = Field(
         default=(),

@@ -31,6 +31,7 @@ from tarsy.resources.v1alpha1.common import (
     Timeouts,
 )
 from tarsy.resources.v1alpha1.masking import Masking
+from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 
 DEFAULTS_NAME = "default"
 
@@ -79,6 +80,11 @@ class InvestigationDefaultsSpec(Model):
     )
     summarization: SummarizationSettings | None = Field(
         default=None, description="Settings of the summaries of tool results that are too long for the conversation."
+    )
+    allowed_precedent_namespaces: AllowedNamespaces | None = Field(
+        default=None,
+        description="Other namespaces whose runs may be told about the investigations of this namespace, where their "
+        "author may read them. Defaults to none.",
     )
 
 

@@ -109,7 +109,8 @@ async def run_sample(
         known_changes=recorded_changes(case.cassette) if planned.objects is None else None,
     )
     header = case.cassette.header
-    start = InvestigationRun(run, planned.plan, header.alert.data, header.runbook or "")
+    told = (header.precedents or ()) if planned.plan.precedents is not None else ()
+    start = InvestigationRun(run, planned.plan, header.alert.data, header.runbook or "", told)
     outcome = await _investigate(start, world, case.name)
     finished = FinishedRun(
         finding=outcome.finding,

@@ -146,7 +146,7 @@ WITH parked AS MATERIALIZED (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, :worker FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
 )
-SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.runbook, n.author,
+SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, n.runbook, n.author, n.precedents,
     CASE WHEN t.parent IS NULL THEN n.alert_data ELSE '' END AS alert_data,
     CASE WHEN t.parent IS NOT NULL THEN coalesce(n.question, n.alert_data) END AS question,
     extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left,

@@ -3,7 +3,7 @@
 -- A finished run with its input. Replays are left out: a copy of a record is no record.
 -- name: run
 SELECT i.id, i.namespace, i.name, i.alert_type, i.chain, i.chain_namespace, i.plan_hash, i.state, i.replay,
-    coalesce(i.started_at, i.accepted_at) AS began, i.evidence_missing, n.alert_data, n.runbook, n.plan
+    coalesce(i.started_at, i.accepted_at) AS began, i.evidence_missing, n.alert_data, n.runbook, n.plan, n.precedents
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id
 WHERE i.id = :run AND i.parent IS NULL
 

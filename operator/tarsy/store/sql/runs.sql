@@ -15,9 +15,12 @@ WITH accepted AS (
 ), recorded AS (
     INSERT INTO replay_input (investigation, cassette) SELECT id, :cassette::bytea FROM accepted
     WHERE :cassette::bytea IS NOT NULL
+), keyed AS (
+    INSERT INTO precedent_key (investigation, namespace_uid, key)
+    SELECT DISTINCT id, :namespace_uid, told FROM accepted, unnest(:precedent_keys::text[]) AS told
 )
-INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan, severity, alert_key)
-SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key FROM accepted
+INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan, severity, alert_key, precedents)
+SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key, :precedents FROM accepted
 RETURNING investigation
 
 -- The desired state only moves forward. A pending run has no worker that could end it, so it ends here. The timeline

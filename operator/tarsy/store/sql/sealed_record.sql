@@ -2,7 +2,7 @@
 
 -- Of a name the latest run and the answers to questions about it, in their order.
 -- name: runs
-SELECT i.*, n.author, n.alert_data, n.runbook, n.plan, n.question
+SELECT i.*, n.author, n.alert_data, n.runbook, n.plan, n.question, n.precedents
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id
 WHERE i.id = :run OR i.parent = :run ORDER BY i.parent IS NOT NULL, i.place
 

@@ -10,7 +10,7 @@ ORDER BY accepted_at DESC LIMIT 1
 -- name: given
 SELECT CASE WHEN i.parent IS NULL THEN n.alert_data ELSE '' END AS alert_data,
     CASE WHEN i.parent IS NOT NULL THEN coalesce(n.question, n.alert_data) END AS question,
-    n.runbook, n.author->>'username' AS author
+    n.runbook, n.author->>'username' AS author, n.precedents
 FROM investigation i JOIN investigation_input n ON n.investigation = i.id WHERE i.id = :run
 
 -- The answers after place :after, with their questions.
