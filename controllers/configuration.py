@@ -12,11 +12,12 @@ at intervals. So is an Agent that names a ServiceAccount.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from tarsy.controllers.machinery.context import ReconcileContext, SecretReader
 from tarsy.controllers.machinery.status import write_status
+from tarsy.controllers.notifications.request_text import template_fault
 from tarsy.controllers.promotion.promoted import with_promotion
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
@@ -32,6 +33,7 @@ from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import SecretKey
 from tarsy.plan.readiness import UNKNOWN_READINESS, USABLE, PlanReadiness, readiness
 from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, set_condition
+from tarsy.resources.v1alpha1.alert_route import AlertRoute
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus, in_brief
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
@@ -151,7 +153,16 @@ async def notify_problems(
     """
     named = notify_secrets(obj)
     found, _ = await _read(named, read_secret)
-    return found, [RECHECK_SECONDS if found else SETTLED_RECHECK_SECONDS] if named else []
+    waits = [RECHECK_SECONDS if found else SETTLED_RECHECK_SECONDS] if named else []
+    return [*found, *_template_problems(obj)], waits
+
+
+def _template_problems(obj: AnyResource) -> Iterator[ConfigurationProblem]:
+    """Yields the bodies of requests that cannot be filled in."""
+    for index, target in enumerate(obj.spec.notify if isinstance(obj, Chain | AlertRoute) else ()):
+        if target.request is not None and (fault := template_fault(target.request.body)) is not None:
+            at = (FieldPath.of(obj) / "notify")[index] / "request" / "body"
+            yield at.error(fault), "InvalidTemplate"
 
 
 async def _read(
@@ -216,7 +227,7 @@ def _with_targets(
 ) -> Conditions:
     """Sets the condition of notification targets; removes it where `obj` has none."""
     kind = ConditionType.NOTIFICATIONS_READY
-    if not notify_secrets(obj):
+    if not isinstance(obj, Chain | AlertRoute) or not obj.spec.notify:
         return tuple(item for item in conditions if item.type != kind)
     said = "; ".join(f"{error.field}: {error.message}" for error, _ in untold)
     condition = Condition(

@@ -15,7 +15,14 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache
-from tarsy.controllers.notifications.text import slack_message, webhook_body
+from tarsy.controllers.notifications.request_text import (
+    CannotFillIn,
+    alert_values,
+    filled_body,
+    filled_url,
+    pointers,
+)
+from tarsy.controllers.notifications.text import request_values, slack_message, webhook_body
 from tarsy.controllers.notifications.wire import SEND_SECONDS, SendResult
 from tarsy.kube.events import Events
 from tarsy.observe.metric_table import NOTIFICATIONS
@@ -25,7 +32,7 @@ from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.waiting import WaitReason
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
-from tarsy.resources.v1alpha1.notify import NotifyTarget, SlackTarget, WebhookTarget
+from tarsy.resources.v1alpha1.notify import NotifyTarget, RequestTarget, SlackTarget, WebhookTarget
 from tarsy.store.errors import StoreError
 from tarsy.store.notices import Notice, NoticeOccasion, Notices
 from tarsy.store.reads import Reads
@@ -54,6 +61,17 @@ class Sends(Protocol):
             target: the webhook.
             identity: id of the message, the same in every retry, so that the receiver can drop duplicates.
             body: the JSON.
+        """
+        ...
+
+    async def request(self, namespace: str, target: RequestTarget, url: str, body: bytes) -> SendResult:
+        """Sends a request to the API of another system.
+
+        Args:
+            namespace: of the object that declares the target, and of the Secrets of its headers.
+            target: method and headers.
+            url: filled in.
+            body: the JSON, filled in.
         """
         ...
 
@@ -127,10 +145,10 @@ class Notifications:
         for source in (chain, await self._route(uid)):
             for target in source.spec.notify if source is not None else ():
                 if source is not None and word in target.when:
-                    settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
+                    settings = _settings(source, target, alert)
                     await self._notices.owe(record.id, f"{source}: {target.name}", occasion, settings, thread)
-                if source is not None and waits and record.parked is not None:
-                    settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
+                if source is not None and waits and record.parked is not None and target.request is None:
+                    settings = _settings(source, target, alert)
                     settings["waitsFor"] = record.parked.sentence
                     name, number = f"{source}: {target.name}", record.attempt
                     await self._notices.owe(record.id, name, "waits", settings, thread, number=number)
@@ -196,15 +214,24 @@ class Notifications:
             _log.warning("the result of a notification to %s could not be recorded: %s", notice.target, error)
 
     def _count(self, target: NotifyTarget, outcome: Literal["sent", "failed", "given_up"]) -> None:
-        self._metrics.add(NOTIFICATIONS, kind="webhook" if target.slack is None else "slack", outcome=outcome)
+        kind = "slack" if target.slack is not None else "request" if target.request is not None else "webhook"
+        self._metrics.add(NOTIFICATIONS, kind=kind, outcome=outcome)
 
     async def _deliver(self, notice: Notice, target: NotifyTarget, record: InvestigationRecord) -> SendResult:
         namespace, waits_for = str(notice.settings["namespace"]), str(notice.settings.get("waitsFor") or "")
         if target.webhook is not None:
             body = webhook_body(record, notice.occasion, notice.made_at.astimezone(UTC), self._page, waits_for)
             return await self._sender.webhook(namespace, target.webhook, notice.id, body)
+        if target.request is not None:
+            values = request_values(record, notice.occasion, self._page)
+            values |= {f"alert:{at}": str(value) for at, value in notice.settings.get("alert", {}).items()}
+            try:
+                url, body = filled_url(target.request.url, values), filled_body(target.request.body, values)
+            except CannotFillIn as why:
+                return SendResult(str(why), passing=False)
+            return await self._sender.request(namespace, target.request, url, body)
         if target.slack is None:
-            return SendResult("it has neither slack nor webhook", passing=False)
+            return SendResult("it has none of slack, webhook and request", passing=False)
         where = f"{namespace}/{target.slack.token_secret_ref.name} {target.slack.channel}"
         thread = await self._notices.thread(where, notice.thread)
         message = slack_message(record, notice.occasion, self._page, waits_for)
@@ -219,6 +246,14 @@ class Notifications:
         investigation = self._cache.get(Investigation, record.namespace, record.name)
         if investigation is not None and investigation.metadata.uid == str(record.id):
             await self._events.tell(investigation, reason, message, kind=kind)
+
+
+def _settings(source: Chain | AlertRoute, target: NotifyTarget, alert: AlertContent | None) -> dict[str, Any]:
+    """Returns what a notification needs later: the target as it is now, and the values of the alert that it names."""
+    settings = {"namespace": source.metadata.namespace, "target": target.to_dict()}
+    if target.request is not None:
+        settings["alert"] = alert_values(alert.data if alert else None, pointers(target.request))
+    return settings
 
 
 def _what(notice: Notice) -> str:

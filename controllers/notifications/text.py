@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
+from tarsy.controllers.notifications.request_text import run_values
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.git_change import MAX_CHANGES
@@ -111,6 +112,18 @@ def webhook_body(
         }
     body = {"type": f"investigation.{occasion}", "timestamp": _time(at), "data": data}
     return orjson.dumps(body)
+
+
+def request_values(record: InvestigationRecord, occasion: NoticeOccasion, page: str | None = None) -> dict[str, str]:
+    """Returns the values of a run by the names of the placeholders of requests.
+
+    Args:
+        record: of the run.
+        occasion: what is told.
+        page: see `page_address`; without, `url` is empty.
+    """
+    url = None if page is None else slack_link(page, record)
+    return run_values(record, _word(record, occasion), clean(_words(record)), command(record, occasion), url)
 
 
 def slack_message(

@@ -30,7 +30,7 @@ from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.plan.place import Place
 from tarsy.resources.v1alpha1.common import SecretKeyRef
-from tarsy.resources.v1alpha1.notify import SlackTarget, WebhookTarget
+from tarsy.resources.v1alpha1.notify import RequestTarget, SlackTarget, WebhookTarget
 
 SEND_SECONDS = 20.0
 _LONGEST_PAUSE_SECONDS = 3600.0
@@ -139,6 +139,32 @@ class NotificationSender:
 
         return await self._within_time(send)
 
+    async def request(self, namespace: str, target: RequestTarget, url: str, body: bytes) -> SendResult:
+        """Sends a request to the API of another system.
+
+        Args:
+            namespace: of the object that names the target, and of the Secrets of its headers.
+            target: method and headers.
+            url: filled in.
+            body: the JSON, filled in.
+        """
+
+        async def send() -> SendResult:
+            headers: dict[str, str] = {}
+            for header in target.headers:
+                value = header.value or ""
+                if header.value_from is not None:
+                    reference = header.value_from.secret_key_ref
+                    value = await self._secret(namespace, reference)
+                    if not value.isascii() or not value.isprintable():
+                        where = f"Secret {namespace}/{reference.name}"
+                        raise _NotSent(f"{where}: its value holds characters that a header cannot carry", passing=False)
+                headers[header.name] = value
+            status, after, _ = await self._post(url, namespace, body, headers, method=target.method)
+            return _judged(status, after)
+
+        return await self._within_time(send)
+
     async def _within_time(self, send: Callable[[], Awaitable[SendResult]]) -> SendResult:
         try:
             async with asyncio.timeout(self._seconds):
@@ -164,9 +190,9 @@ class NotificationSender:
         return await self._read_secret(SecretKey(namespace=namespace, name=reference.name, key=reference.key))
 
     async def _post(
-        self, url: str, namespace: str, body: bytes, headers: Mapping[str, str]
+        self, url: str, namespace: str, body: bytes, headers: Mapping[str, str], *, method: str = "POST"
     ) -> tuple[int, float | None, bytes]:
-        """Posts a request; returns the status, the requested pause and the beginning of the response."""
+        """Sends a request; returns the status, the requested pause and the beginning of the response."""
         if why := self._destinations.why_not(url, namespace):
             raise _NotSent(why, passing=False)
         place = Place.of(url)
@@ -174,7 +200,7 @@ class NotificationSender:
         sent = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "tarsy", **headers}
         async with (
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.post(place.url, data=body, headers=sent, allow_redirects=False) as response,
+            session.request(method, place.url, data=body, headers=sent, allow_redirects=False) as response,
         ):
             answer = await response.content.read(_LONGEST_ANSWER) if response.status == 200 else b""
             return response.status, _pause(response.headers.get("Retry-After"), self._clock()), answer

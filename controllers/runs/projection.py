@@ -12,13 +12,13 @@ from typing import Literal
 from tarsy.record.conditions import conditions as conditions_of
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.git_change import MAX_CHANGES
 from tarsy.record.run import InvestigationRecord, StageKind, StageProgress, State
 from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import (
+    MAX_CHANGES_SHOWN,
     MAX_STAGES,
     FindingSummary,
     LastError,
@@ -194,7 +194,7 @@ def _change_in_git(finding: Finding) -> tuple[ManagedObjectSummary, ...] | None:
     """Names the objects without the change, which shows more of them than readers of the status may read."""
     objects = dict.fromkeys(one for change in finding.changes_for_git for one in change.objects)
     found = [ManagedObjectSummary(object=one.object, managed_by=one.managed_by) for one in objects]
-    return tuple(found[:MAX_CHANGES]) or None
+    return tuple(found[:MAX_CHANGES_SHOWN]) or None
 
 
 def _replay(record: InvestigationRecord) -> ReplaySummary | None:

@@ -24,6 +24,8 @@ class Told:
     headers: dict[str, str]
     body: dict[str, Any]
     signed: bool
+    method: str = "POST"
+    raw_path: str = ""
 
 
 @dataclass
@@ -59,7 +61,11 @@ async def receiving() -> AsyncIterator[Receiver]:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         async with receiver.changed:
-            receiver.told.append(Told(request.path, headers, json.loads(body), _is_signed(headers, body)))
+            receiver.told.append(
+                Told(
+                    request.path, headers, json.loads(body), _is_signed(headers, body), request.method, request.raw_path
+                )
+            )
             receiver.changed.notify_all()
         if receiver.mute:
             await asyncio.Event().wait()
@@ -75,7 +81,8 @@ async def receiving() -> AsyncIterator[Receiver]:
         return web.json_response({"ok": True, "ts": f"17000000{len(receiver.told):02}.000100"})
 
     app = web.Application()
-    app.router.add_post("/{path:.*}", take)
+    for method in ("POST", "PUT", "PATCH"):
+        app.router.add_route(method, "/{path:.*}", take)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:

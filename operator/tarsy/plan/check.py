@@ -110,6 +110,10 @@ def notify_secrets(obj: AnyResource) -> list[tuple[SecretKey, FieldPath]]:
             found.append(_key(at, target.slack.token_secret_ref, field / "slack" / "tokenSecretRef"))
         if target.webhook is not None:
             found.append(_key(at, target.webhook.signing_secret_ref, field / "webhook" / "signingSecretRef"))
+        for number, header in enumerate(target.request.headers if target.request is not None else ()):
+            if header.value_from is not None:
+                at_header = (field / "request" / "headers")[number] / "valueFrom" / "secretKeyRef"
+                found.append(_key(at, header.value_from.secret_key_ref, at_header))
     return found
 
 

@@ -18,7 +18,8 @@ GROUP = "tarsy.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 CATEGORY = "tarsy"
-MAX_STATUS_BYTES = 65_536
+MAX_STATUS_BYTES = 73_728
+"""Bytes of a status with the longest texts of all fields; etcd takes 1.5 MB an object."""
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from email.utils import formatdate
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,7 +15,7 @@ from tarsy.outbound.address_check import Found
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.resources.v1alpha1.common import SecretKeyRef
-from tarsy.resources.v1alpha1.notify import SlackTarget, WebhookTarget
+from tarsy.resources.v1alpha1.notify import RequestTarget, SlackTarget, WebhookTarget
 from wire.receiver import KEY, TOKEN, Receiver, receiving
 
 ID = UUID("6a1c7f6e-0000-5000-8000-000000000001")
@@ -210,3 +211,33 @@ async def test_a_signing_key_that_is_no_base64_is_told() -> None:
     async with receiving() as receiver:
         got = await hook(receiver, sender("whsec_???"))
     assert got == SendResult("its signing key begins with whsec_ and is not base64 after it", False)
+
+
+async def comment(receiver: Receiver, by: NotificationSender, **more: Any) -> SendResult:
+    target = RequestTarget.model_validate({"url": receiver.url, "body": "{}", **more})
+    return await by.request("team-a", target, f"{receiver.url}/incidents/Q0%2FABC/notes", b'{"note": "full"}')
+
+
+async def test_a_request_has_its_method_and_its_headers() -> None:
+    secrets = Secrets("Token token=abc")
+    headers = [
+        {"name": "Authorization", "valueFrom": {"secretKeyRef": {"name": "pages", "key": "auth"}}},
+        {"name": "From", "value": "tarsy@example.org"},
+    ]
+    async with receiving() as receiver:
+        by = NotificationSender(secrets, Destinations(), seconds=60.0)
+        assert await comment(receiver, by, headers=headers, method="PUT") == SendResult()
+    (told,) = receiver.told
+    assert (told.method, told.body) == ("PUT", {"note": "full"})
+    assert (told.headers["authorization"], told.headers["from"]) == ("Token token=abc", "tarsy@example.org")
+    assert told.raw_path == "/incidents/Q0%2FABC/notes"
+    assert secrets.asked == [SecretKey(namespace="team-a", name="pages", key="auth")]
+
+
+async def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:
+    headers = [{"name": "Authorization", "valueFrom": {"secretKeyRef": {"name": "pages", "key": "auth"}}}]
+    async with receiving() as receiver:
+        answer = await comment(receiver, sender("sec\nret"), headers=headers)
+    assert not answer.passing and answer.problem is not None
+    assert "Secret team-a/pages" in answer.problem and "sec" not in answer.problem.replace("Secret", "")
+    assert receiver.told == []

@@ -42,7 +42,7 @@ def test_the_status_names_objects_to_change_in_git_once_and_not_how():
     outcome = RunOutcome(State.COMPLETED, finding=Finding(summary="s", changes_for_git=changes))
     found = project(record(State.COMPLETED, outcome=outcome), investigation(), NOW)
     assert found.finding is not None and found.finding.change_in_git is not None
-    assert [one.object for one in found.finding.change_in_git] == [f"Deployment shop/{n}" for n in range(8)]
+    assert [one.object for one in found.finding.change_in_git] == [f"Deployment shop/{n}" for n in range(4)]
     assert "replicas" not in found.model_dump_json()
     none = RunOutcome(State.COMPLETED, finding=Finding(summary="s"))
     without = project(record(State.COMPLETED, outcome=none), investigation(), NOW)

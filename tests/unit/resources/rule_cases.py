@@ -167,6 +167,13 @@ CASES = [
     Case(
         NotifyTarget,
         "has(self.slack)",
+        {"name": "t", "request": {"url": "https://x", "body": "{}"}},
+        {"name": "t", "request": {"url": "https://x", "body": "{}"}, "slack": SLACK},
+        id="request and slack",
+    ),
+    Case(
+        NotifyTarget,
+        "has(self.slack)",
         {"name": "t", "webhook": WEBHOOK},
         {"name": "t", "slack": SLACK, "webhook": WEBHOOK},
         id="both",

@@ -27,6 +27,7 @@ from tarsy.http.intake.formats.notification import (
 )
 from tarsy.http.intake.formats.pagerduty import read_pagerduty
 from tarsy.plan.matching import SOURCE_LABEL
+from tarsy.record.json_pointer import find_pointer
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, JsonFields
 
 INTAKE_BODY_BYTES = 1_048_576
@@ -125,12 +126,12 @@ class JsonBody:
     def read(self, route: AlertRoute) -> Notification:
         """Returns the notification, from the fields that the route names."""
         at = route.spec.json_fields or JsonFields()
-        about = _find(self.document, at.labels) if at.labels else self.document
+        about = find_pointer(self.document, at.labels) if at.labels else self.document
         scalars = {name: scalar(value) for name, value in about.items()} if isinstance(about, dict) else {}
         labels = {name: value for name, value in scalars.items() if value is not None}
-        status = scalar(_find(self.document, at.status))
-        begun = instant(_find(self.document, at.starts_at))
-        key = _find(self.document, at.group_key)
+        status = scalar(_at(self.document, at.status))
+        begun = instant(_at(self.document, at.starts_at))
+        key = _at(self.document, at.group_key)
         if key is not None:
             group = orjson.dumps(key, option=orjson.OPT_SORT_KEYS).decode()
         else:
@@ -141,8 +142,8 @@ class JsonBody:
             firing=status is None or status.lower() not in {value.lower() for value in at.resolved_values},
             first=begun,
             last=begun,
-            alert_type=as_alert_type(scalar(_find(self.document, at.alert_type)) or labels.get("alertname")),
-            severity=as_severity(scalar(_find(self.document, at.severity)) or labels.get("severity")),
+            alert_type=as_alert_type(scalar(_at(self.document, at.alert_type)) or labels.get("alertname")),
+            severity=as_severity(scalar(_at(self.document, at.severity)) or labels.get("severity")),
         )
 
 
@@ -166,15 +167,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _find(document: Any, pointer: str | None) -> Any:
-    """Resolves a JSON pointer; None if it does not resolve."""
-    found = document
-    for step in pointer.split("/")[1:] if pointer else ():
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict):
-            found = found.get(name)
-        elif isinstance(found, list) and name.isdecimal() and len(name) < 10 and int(name) < len(found):
-            found = found[int(name)]
-        else:
-            return None
-    return found if pointer else None
+def _at(document: Any, pointer: str | None) -> Any:
+    """Returns the value at a pointer of a route; None: the route names none, or there is none."""
+    return find_pointer(document, pointer) if pointer else None

@@ -207,13 +207,17 @@ class UsageSummary(Lenient):
     )
 
 
+MAX_CHANGES_SHOWN = 4
+"""Objects to change in Git that a status names; the finding in the record has all."""
+
+
 class ManagedObjectSummary(Lenient):
     """An object whose change was refused, because it is applied from Git or from a chart."""
 
-    object: Annotated[str, clipped(400), StringConstraints(max_length=400)] = Field(
+    object: Annotated[str, clipped(120), StringConstraints(max_length=120)] = Field(
         default="", description="Kind, namespace and name."
     )
-    managed_by: Annotated[str, clipped(400), StringConstraints(max_length=400)] = Field(
+    managed_by: Annotated[str, clipped(120), StringConstraints(max_length=120)] = Field(
         default="", description="What applies it, with the mark that says so."
     )
 
@@ -238,9 +242,9 @@ class FindingSummary(Lenient):
     )
     change_in_git: tuple[ManagedObjectSummary, ...] | None = Field(
         default=None,
-        max_length=8,
-        description="Objects to change in Git: the run proposed a change of them, which was refused because it would "
-        "be reverted. The finding in the record has the change as text.",
+        max_length=MAX_CHANGES_SHOWN,
+        description="First objects to change in Git: the run proposed a change of them, which was refused because it "
+        "would be reverted. The finding in the record has the change as text.",
     )
 
 

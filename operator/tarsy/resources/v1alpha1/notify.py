@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from tarsy.resources.schema import HttpUrl, LabelName, Model, Unique, ValidationRule
+from tarsy.resources.schema import HINTS, HttpUrl, LabelName, Model, Unique, ValidationRule
 from tarsy.resources.v1alpha1.common import SecretKeyRef
+from tarsy.resources.v1alpha1.mcp_server import Header
 
 Occasion = Literal["Started", "Succeeded", "Failed", "TimedOut", "Cancelled"]
 SLACK_CHANNEL = "^#?[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -43,14 +44,43 @@ class WebhookTarget(Model):
     )
 
 
+REQUEST_VALUES = ("phase", "namespace", "name", "alertType", "chain", "summary", "confidence", "command", "url")
+"""Names of the values of a run that a request may contain."""
+
+_VALUE = r"\{\{(" + "|".join(REQUEST_VALUES) + r"|alert:/[^{}\s]*)\}\}"
+REQUEST_URL = r"^https?://[^\s/?#{}]+([/?]([^\s{}#]|" + _VALUE + r")*)?$"
+REQUEST_BODY = r"^([^{]|\{[^{]|" + _VALUE + r")*$"
+_HINT = "{{" + "}}, {{".join(REQUEST_VALUES) + "}} or {{alert:/POINTER}}"
+HINTS[REQUEST_URL] = f"must be a URL with host; after it, it may contain {_HINT}"
+HINTS[REQUEST_BODY] = f"may contain no other placeholders than {_HINT}"
+
+
+class RequestTarget(Model):
+    """A request to the API of another system, such as a comment on the incident that an alert came from."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=REQUEST_URL)] = Field(
+        description="URL of the request. Its path and query may contain placeholders: values of the run "
+        "({{namespace}}) and of the alert, if that is JSON ({{alert:/event/data/id}}, a JSON pointer). As for "
+        "webhooks, it must be a public address or a Service in this namespace, unless the administrator allows more."
+    )
+    method: Literal["POST", "PUT", "PATCH"] = Field(default="POST", description="HTTP method.")
+    headers: Annotated[tuple[Header, ...], Field(max_length=8), Unique("name")] = Field(
+        default=(), description="Headers, such as Authorization from a Secret that contains its whole value."
+    )
+    body: Annotated[str, StringConstraints(min_length=2, max_length=8192, pattern=REQUEST_BODY)] = Field(
+        description="JSON of the request. Its texts may contain placeholders: phase, namespace, name, alertType, "
+        "chain, summary, confidence, command, url, and values of the alert ({{alert:/POINTER}})."
+    )
+
+
 class NotifyTarget(Model):
-    """A notification target and its trigger. Set exactly one of slack or webhook."""
+    """A notification target and its trigger. Set exactly one of slack, webhook and request."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
-            "has(self.slack) != has(self.webhook)",
-            "set exactly one of slack and webhook",
-            lambda self: (self.slack is None) != (self.webhook is None),
+            "[has(self.slack), has(self.webhook), has(self.request)].filter(x, x).size() == 1",
+            "set exactly one of slack, webhook and request",
+            lambda self: [self.slack, self.webhook, self.request].count(None) == 2,
         ),
     )
 
@@ -60,6 +90,7 @@ class NotifyTarget(Model):
     )
     slack: SlackTarget | None = Field(default=None, description="Slack channel.")
     webhook: WebhookTarget | None = Field(default=None, description="URL that receives signed JSON.")
+    request: RequestTarget | None = Field(default=None, description="Request to the API of another system.")
 
 
 Notify = Annotated[tuple[NotifyTarget, ...], Field(max_length=8), Unique("name")]
