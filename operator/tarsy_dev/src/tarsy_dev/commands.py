@@ -19,9 +19,10 @@ _Model = Annotated[
     str | None, typer.Option(envvar="TARSY_MODEL", help="Name of a real model. Default: a script plays the model.")
 ]
 Api = Annotated[
-    Literal["auto", "real", "embedded"],
+    Literal["auto", "real", "embedded", "newer"],
     typer.Option(
-        help="Kubernetes API: a real kube-apiserver, the embedded one, or a real one if its binaries exist (auto)."
+        help="Kubernetes API: a real kube-apiserver, the embedded one, the embedded one with Kubernetes 1.36's API "
+        "extensions server behind it (newer; make kube-extensions), or a real one if its binaries exist (auto)."
     ),
 ]
 BaseUrl = Annotated[
@@ -49,6 +50,13 @@ def demo(
             "proposed, approved and made."
         ),
     ] = "crash-loop",
+    remedy: Annotated[
+        Literal["key", "scale", "restart", "rollback", "all"],
+        typer.Option(
+            help="With --scenario remediation, the change: a key of a ConfigMap is restored, replicas are set, a "
+            "Deployment is restarted or rolled back, or each of them, one after the other."
+        ),
+    ] = "key",
 ) -> None:
     """Investigate a Deployment on this machine; exits 0 if the investigation succeeded."""
     if scenario == "alertmanager":
@@ -59,7 +67,7 @@ def demo(
     if scenario == "remediation":
         from tarsy_dev.demo_remediation import demonstrate_remediation
 
-        go(demonstrate_remediation(keep, model, model_base_url, api))
+        go(demonstrate_remediation(keep, model, model_base_url, api, remedy))
         return
     from tarsy_dev.demo import demonstrate
 

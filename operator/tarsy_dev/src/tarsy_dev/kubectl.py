@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import yaml
 
@@ -10,15 +11,25 @@ from tarsy_dev.stack import Stack
 KUBECTL_SECONDS = 30.0
 
 
-async def run_kubectl(stack: Stack, arguments: list[str]) -> str:
-    """Returns the output of one kubectl command against the stack."""
+async def run_kubectl(stack: Stack, arguments: list[str], kubeconfig: Path | None = None) -> str:
+    """Returns the output of one kubectl command against the stack.
+
+    Args:
+        stack: started.
+        arguments: of kubectl.
+        kubeconfig: of who calls; None: of the person of this machine.
+    """
     kubectl = stack.kubectl
     if kubectl is None:
         return await _without(stack, arguments)
     process = await asyncio.create_subprocess_exec(
         str(kubectl),
         *arguments,
-        env={"PATH": os.environ.get("PATH", ""), "KUBECONFIG": str(stack.person_kubeconfig), "HOME": str(stack.folder)},
+        env={
+            "PATH": os.environ.get("PATH", ""),
+            "KUBECONFIG": str(kubeconfig or stack.person_kubeconfig),
+            "HOME": str(stack.folder),
+        },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -29,6 +29,7 @@ from tarsy.resources.meta import API_VERSION
 from tarsy_dev.admission import install_admission
 from tarsy_dev.apiserver.binaries import find_binaries
 from tarsy_dev.apiserver.errors import LocalKubernetesError
+from tarsy_dev.apiserver.extensions_server import ExtensionsApi
 from tarsy_dev.apiserver.process import Spawner, end, free_port
 from tarsy_dev.apiserver.server import ApiServer
 from tarsy_dev.model import Script, ScriptedModel, demo_script
@@ -64,8 +65,9 @@ RIGHTS = (
 
 
 LocalApi = ApiServer | EmbeddedApi
-ApiChoice = Literal["auto", "real", "embedded"]
-"""Which Kubernetes API: a real one, the embedded one, or (auto) a real one if its binaries exist."""
+ApiChoice = Literal["auto", "real", "embedded", "newer"]
+"""Which Kubernetes API: a real one, the embedded one, the embedded one with Kubernetes 1.36's own machinery for the
+kinds of TARSy, or (auto) a real one if its binaries exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,11 @@ class Stack:
     def api_sentence(self) -> str:
         """Describes the Kubernetes API for people."""
         version = ".".join(map(str, self.api.version))
+        if isinstance(self.api, ExtensionsApi):
+            return (
+                f"EMBEDDED Kubernetes API (runs no pods), with tarsy.dev served by Kubernetes {version}'s own API "
+                "extensions server"
+            )
         if isinstance(self.api, EmbeddedApi):
             return f"EMBEDDED Kubernetes API (behaves like Kubernetes {version}; runs no pods)"
         return f"Kubernetes API {version}"
@@ -108,7 +115,8 @@ class Stack:
     @property
     def kubectl(self) -> Path | None:
         """The kubectl to use, or None."""
-        found = self.api.binaries.kubectl if isinstance(self.api, ApiServer) else None
+        binaries = self.api.binaries if isinstance(self.api, ApiServer) else find_binaries()
+        found = binaries.kubectl if binaries is not None else None
         path = shutil.which("kubectl")
         return found or (Path(path) if path else None)
 
@@ -182,6 +190,8 @@ class Stack:
         if isinstance(model, RealModel):
             await self._provider(model, real=True)
             return f"model {model.model}" + (f" at {model.base_url}" if model.base_url else "")
+        if self.model is not None:
+            await self.model.stop()
         self.model = ScriptedModel(model or demo_script())
         base_url = await self.model.start()
         await self._provider(RealModel("scripted-demo", base_url), real=False)
@@ -318,6 +328,8 @@ async def running_stack(
 def _api(choice: ApiChoice, folder: Path, *, keep: bool) -> LocalApi:
     if choice == "real" or (choice == "auto" and find_binaries()):
         return ApiServer(folder / "kubernetes")
+    if choice == "newer":
+        return ExtensionsApi(folder / "kubernetes")
     return EmbeddedApi(folder / "kubernetes", keep=folder / "kubernetes.journal" if keep else None)
 
 
