@@ -3,8 +3,8 @@
 A test asks for an API through a fixture that depends on `api_kind`; the kind then shows in its name. What only a real
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and left out on
 an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
-extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is but
-a few files; `--quick` leaves it out. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
+extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is;
+`--quick` leaves it out. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
 `SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows it on the embedded one only,
 `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API what ran and what was
 skipped or left out and why, so that a green run never hides what it did not check.
@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import captured_logs
 import cost
 import goldens
 import left_out
@@ -56,8 +57,6 @@ SLOWEST = (
 PATIENCE = {"integration": 600, "e2e": 900, "chaos": 900, "browser": 240, "cluster": 600}
 """Seconds that a test which starts servers may take where it says nothing else. pyproject.toml has those of a unit: a
 minute, because a machine that others use too gives it a tenth of a core."""
-SMALL_CHAOS = ("test_pause.py",)
-"""Files of `chaos` that are not heavy."""
 SAMPLE = 7
 """Of so many cases of a sweep, `--quick` runs one: a number that shares no factor with the usual counts of values, so
 that the sample goes round all values of each parameter."""
@@ -93,6 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick leaves it out")
     config.addinivalue_line("markers", f"sweep(reason): has many cases that are alike; --quick runs one in {SAMPLE}")
+    captured_logs.configure()
     second_chance.configure(config)
     cost.configure(config)
     workers.configure(config)
@@ -234,7 +234,7 @@ def _why_later(item: pytest.Item, marks: dict[str, pytest.Mark], cases: Counter[
             (reason,) = sweep.args
             return f"one case in {SAMPLE} is shown ({reason}): make test-all runs all"
     heavy = marks.get("heavy")
-    if heavy is None and (_folders(item)[1] != "chaos" or item.path.name in SMALL_CHAOS):
+    if heavy is None and _folders(item)[1] != "chaos":
         return ""
     (reason,) = heavy.args if heavy else ("chaos",)
     return f"heavy ({reason}): make test-all runs it"

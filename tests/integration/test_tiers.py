@@ -111,11 +111,10 @@ def test_whole_run_shows_every_case_of_a_sweep(checkout: pytest.Pytester) -> Non
     checkout.runpytest_inprocess("tests/unit").assert_outcomes(passed=15)
 
 
-def test_chaos_is_heavy_but_for_its_small_cases(checkout: pytest.Pytester) -> None:
-    one = "def test_it(api_kind): pass"
-    checkout.makepyfile(**{"tests/chaos/test_pause": one, "tests/chaos/test_kill": one})
+def test_chaos_is_heavy(checkout: pytest.Pytester) -> None:
+    checkout.makepyfile(**{"tests/chaos/test_kill": "def test_it(api_kind): pass"})
     result = checkout.runpytest_inprocess("--quick", "tests/chaos")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes()
     result.stdout.fnmatch_lines(["    1 heavy (chaos): make test-all runs it"])
 
 
