@@ -34,9 +34,9 @@ demo-alertmanager: ## Investigate an alert that a real Prometheus and Alertmanag
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
 	$(BIN)/tarsy demo --scenario alertmanager
 
-demo-remediation: ## Propose a change to a crash-looping Deployment, approve it, and make it with a real tool server
+demo-remediation: ## Propose a change, approve it, and make it with a real tool server (REMEDY=key, scale, restart, rollback or all)
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
-	$(BIN)/tarsy demo --scenario remediation
+	$(BIN)/tarsy demo --scenario remediation $(if $(REMEDY),--remedy $(REMEDY))
 
 monitoring-servers: .venv/ready ## Find or fetch Prometheus and Alertmanager (once a machine)
 	$(BIN)/python -m tarsy_dev.monitoring.binaries
