@@ -31,7 +31,7 @@ class Server:
         """The sample's url, for this server."""
         (secret,) = documents((MANIFESTS / "samples" / "fill-in" / "database.yaml").read_text())
         query = secret["stringData"]["url"].partition("?")[2].replace("/etc/tarsy/database/ca.crt", str(ca))
-        return f"{self.dsn.replace('127.0.0.1', host)}?{query}"
+        return f"{self.dsn.partition('?')[0].replace('127.0.0.1', host)}?{query}"
 
 
 @pytest.fixture(scope="module")
