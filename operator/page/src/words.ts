@@ -197,6 +197,8 @@ export const SECTIONS = {
   decisions: "Decisions",
 } as const;
 
+export const HYPOTHESES = { title: "Sub-agents and their hypotheses", none: "no verdict yet", task: "Task" } as const;
+
 export const COLUMNS = {
   lastTime: "Last",
   nextTime: "Next",

@@ -17,6 +17,7 @@ function event(id: string, changes: Partial<ToldEvent> = {}): ToldEvent {
     metadata: {},
     stage: "look",
     agent: "first",
+    parent: null,
     stageId: "stage",
     execution: "agent-1",
     modelCall: null,

@@ -160,7 +160,7 @@ function agentsOf(group: readonly Ev[]): AgentTab[] {
     if (!ev.execution) continue;
     const known = found.get(ev.execution);
     const streaming = ev.status === "streaming" || (known?.streaming ?? false);
-    found.set(ev.execution, { execution: ev.execution, name: ev.agent ?? "agent", streaming });
+    found.set(ev.execution, { execution: ev.execution, name: [ev.parent, ev.agent ?? "agent"].filter(Boolean).join(" › "), streaming });
   }
   return [...found.values()];
 }

@@ -22,7 +22,7 @@ export function bars(trace: Trace, now: number = Date.now()): StageBars[] {
     state: stage.state,
     agents: stage.agents.map((agent) => ({
       id: agent.id,
-      name: agent.name,
+      name: [stage.agents.find((one) => one.id === agent.parent)?.name, agent.name].filter(Boolean).join(" › "),
       about: `${agent.strategy} · ${agent.model}`,
       bars: [
         ...agent.llm.map((call) => bar(call, "llm", `${call.kind === "iteration" ? "model" : call.kind.replaceAll("_", " ")} ${call.number + 1}`, call.failure !== null)),

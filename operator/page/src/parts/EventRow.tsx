@@ -26,7 +26,7 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
     <article className={`event e-${ev.type}${chosen ? " chosen" : ""}${failed ? " failed" : ""}`} aria-busy={streaming}>
       <header>
         <span className="kind">{nameOf(ev.type)}</span>
-        {showAgent && ev.agent && <span className="who">{ev.agent}</span>}
+        {showAgent && ev.agent && <span className="who">{ev.parent && `${ev.parent} › `}{ev.agent}</span>}
         {failed && ev.type !== "error" && <span className="bad">{STEPS.failed}</span>}
         {ev.metadata["written_as"] === "text" && (
           <span className="hint" title="The model wrote this call as text instead of a tool call">written as text</span>

@@ -6,11 +6,13 @@
  */
 import type { ComponentType } from "react";
 import type { Changes, Finding, Investigation } from "../api/types";
+import { dispatchesOf } from "../logic/hypotheses";
 import { traceLink } from "../logic/route";
 import { eventOfCall, eventOfTool, type Timeline } from "../logic/timeline";
 import { ChangesStrip } from "../parts/ChangesStrip";
 import { go } from "../parts/context";
 import { FindingCard } from "../parts/FindingCard";
+import { Hypotheses } from "../parts/Hypotheses";
 import { Markdown } from "../parts/Markdown";
 import { hasPrecedents, PrecedentsCard } from "../parts/Precedents";
 import { Figures, Problem, Section } from "../parts/parts";
@@ -46,6 +48,7 @@ export const PANELS: readonly RunPanel[] = [
   { name: "usage", place: "context", shows: () => true, Panel: Spending },
   { name: "alert", place: "context", shows: () => true, Panel: AlertText },
   { name: "precedents", place: "context", shows: ({ timeline }) => hasPrecedents(timeline), Panel: Earlier },
+  { name: "hypotheses", place: "story", shows: ({ timeline }) => dispatchesOf(timeline).length > 0, Panel: SubAgents },
   { name: "changes", place: "story", shows: ({ changes }) => changes !== null, Panel: AroundOnset },
 ];
 
@@ -58,13 +61,20 @@ function Failure({ failure }: RunShown) {
   return failure && <Problem error={new Error(failure.message)} title={`${failure.reason}:`} />;
 }
 
-function Conclusion({ finding, item, timeline, show }: RunShown) {
-  const cite = (call: string) => {
+function citing({ item, timeline, show }: RunShown) {
+  return (call: string) => {
     const ev = eventOfCall(timeline, call);
     if (ev) show(ev.id);
     else go(traceLink(item.namespace, item.name, call));
   };
-  return finding && <FindingCard finding={finding} onCitation={cite} />;
+}
+
+function Conclusion(run: RunShown) {
+  return run.finding && <FindingCard finding={run.finding} onCitation={citing(run)} />;
+}
+
+function SubAgents(run: RunShown) {
+  return <Hypotheses found={dispatchesOf(run.timeline)} onEvent={run.show} onCitation={citing(run)} />;
 }
 
 function Summary({ summary, item }: RunShown) {
