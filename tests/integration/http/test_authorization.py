@@ -115,6 +115,10 @@ MAY = {
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
     "listAlertSchedules": CONFIGURATION,
     "listAlertSchedules everywhere": ALONE,
+    "listRunbooks": CONFIGURATION,
+    "listRunbooks everywhere": ALONE,
+    "getChainRunbook": CONFIGURATION,  # a ConfigMap is a right of its own: test_runbooks.py
+    "getDefaultRunbook": CONFIGURATION,
     "listSkills": CONFIGURATION,
     "listSkills everywhere": ALONE,
     "getSkillText": CONFIGURATION,  # a ConfigMap is a right of its own: test_skills.py

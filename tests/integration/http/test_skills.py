@@ -59,7 +59,10 @@ async def test_a_text_from_git_comes_with_its_commit(site: Site, administrator: 
     git = {"url": "https://git.example.com/a", "commit": "1" * 40, "path": "pods.md"}
     await site.put("Skill", namespace, "pods", {"description": "d", "git": git})
     path = f"/namespaces/{namespace}/skills/pods/text"
-    assert "pods.md of commit 111111111111 has not been read" in (await administrator.get(path)).body["problem"]
+    assert (
+        "pods.md of commit 111111111111 has not been read by a run yet"
+        in (await administrator.get(path)).body["problem"]
+    )
 
     await GitTextStore(site.services.pool).keep(*git.values(), GitText("Read the log.", text_digest("Read the log.")))
 

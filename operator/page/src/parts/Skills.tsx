@@ -1,6 +1,6 @@
-/** Lists skills; the text of one is loaded when it is opened. */
+/** Shows skills and runbooks; the text of one is loaded when it is opened. */
 import { useState } from "react";
-import type { SkillItem, SkillText } from "../api/types";
+import type { RunbookItem, RunbookText, SkillItem, SkillText } from "../api/types";
 import { COLUMNS, EMPTY } from "../words";
 import { useGet } from "./context";
 import { Problem } from "./parts";
@@ -17,14 +17,26 @@ export function SkillDetails({ skill }: { skill: SkillItem }) {
       {skill.allowedTools && <p className="stages-line">{COLUMNS.allowedTools}: {skill.allowedTools.join(", ") || EMPTY.noTools}</p>}
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>{COLUMNS.skillText}{skill.digest && <span className="hint"> sha256 {skill.digest.slice(0, DIGITS)}</span>}</summary>
-        {open && <Text namespace={skill.namespace} name={skill.name} />}
+        {open && <Text path={`/namespaces/${skill.namespace}/skills/${skill.name}/text`} />}
       </details>
     </>
   );
 }
 
-function Text({ namespace, name }: { namespace: string; name: string }) {
-  const loaded = useGet<SkillText>(`/namespaces/${namespace}/skills/${name}/text`, {});
+export function RunbookDetails({ runbook }: { runbook: RunbookItem }) {
+  const [open, setOpen] = useState(false);
+  const of = runbook.kind === "Chain" ? "chains" : "investigationdefaults";
+  const where = runbook.git ? `${runbook.git.url} ${runbook.git.commit.slice(0, DIGITS)} ${runbook.git.path}` : (runbook.configMap ?? "");
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{COLUMNS.skillText} <span className="hint">{runbook.source} {where}</span></summary>
+      {open && <Text path={`/namespaces/${runbook.namespace}/${of}/${runbook.name}/runbook`} />}
+    </details>
+  );
+}
+
+function Text({ path }: { path: string }) {
+  const loaded = useGet<SkillText | RunbookText>(path, {});
   return (
     <>
       {loaded.error && <Problem error={loaded.error} />}

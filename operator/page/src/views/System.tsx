@@ -1,11 +1,11 @@
 /** Shows chains, tool servers, skills, models and schedules with their warnings, the queue and the workers. */
 import type { ReactNode } from "react";
-import type { Chains, McpServers, Providers, Queue, Schedules, Skills, Warnings } from "../api/types";
+import type { Chains, McpServers, Providers, Queue, Runbooks, Schedules, Skills, Warnings } from "../api/types";
 import { between, counted } from "../logic/format";
 import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
 import { ScheduleDetails } from "../parts/Schedules";
-import { SkillDetails } from "../parts/Skills";
+import { RunbookDetails, SkillDetails } from "../parts/Skills";
 import { COLUMNS, EMPTY, READY, SECTIONS, VIEWS } from "../words";
 
 const SECONDS = 10;
@@ -22,6 +22,7 @@ export default function System() {
   const servers = useGet<McpServers>("/mcpservers", query, SECONDS);
   const providers = useGet<Providers>("/llmproviders", query, SECONDS);
   const chains = useGet<Chains>("/chains", query, SECONDS);
+  const runbooks = useGet<Runbooks>("/runbooks", query, SECONDS);
   const skills = useGet<Skills>("/skills", query, SECONDS);
   const schedules = useGet<Schedules>("/alertschedules", { namespace: scope(useWorld()), limit: 200 }, SECONDS);
   const queue = useGet<Queue>("/queue", {}, SECONDS);
@@ -107,6 +108,16 @@ export default function System() {
                 <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
                 <ScheduleDetails schedule={one} />
                 <Conditions conditions={one.conditions} />
+              </li>
+            ))}
+          </List>
+        </Section>
+        <Section title={SECTIONS.runbooks}>
+          <List loaded={runbooks} none={EMPTY.noRunbooks}>
+            {runbooks.value?.items.map((one) => (
+              <li key={`${one.kind}/${one.namespace}/${one.name}`}>
+                <strong>{one.kind} {one.namespace}/{one.name}</strong>
+                <RunbookDetails runbook={one} />
               </li>
             ))}
           </List>

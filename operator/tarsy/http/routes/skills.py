@@ -1,7 +1,4 @@
-"""Lists Skills, and returns the text of one.
-
-Decision: a text in a ConfigMap is returned only to callers who may read the ConfigMap themselves.
-"""
+"""Lists Skills, and returns the text of one."""
 
 from pydantic import BaseModel
 
@@ -9,14 +6,11 @@ from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import NotFound
 from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.configuration import ConfigurationQuery
+from tarsy.http.routes.declared_texts import declared_text
 from tarsy.http.routes.objects import library_objects, list_permission, paginate, sort_key, valid_objects
 from tarsy.http.views.skills import SkillList, SkillTextView, SkillView
-from tarsy.kube.values import config_map_text
-from tarsy.llm.registry import SecretProblem
-from tarsy.plan.skills import planned_skill, with_text
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.skill import Skill
-from tarsy.store.git_texts import GitTextStore
 
 
 async def list_all_skills(ask: CheckedRequest) -> BaseModel:
@@ -44,24 +38,8 @@ async def get_skill_text(ask: CheckedRequest) -> SkillTextView:
         skill = parse_as(Skill, raw)
     except InvalidResource:
         raise NotFound(f"{where} is not valid; see its condition Ready") from None
-    planned, problem = planned_skill(skill), None
-    if planned.config_map is not None:
-        key = planned.config_map
-        may = Permission("get", "configmaps", group="")
-        if await ask.services.access.allowed(ask.caller, may, key.namespace, key.name):
-            try:
-                planned = with_text(planned, await config_map_text(ask.services.kube, key))
-            except SecretProblem as error:
-                problem = error.message
-        else:
-            problem = f"{ask.caller.username} may not get ConfigMap {key.namespace}/{key.name}, which has the text"
-    if planned.git is not None:
-        git = planned.git
-        found = await GitTextStore(ask.services.pool).find(git.url, git.commit, git.path)
-        if found is None:
-            problem = f"{git.path} of commit {git.commit[:12]} has not been read; see the condition Ready of the Skill"
-        else:
-            planned = with_text(planned, found.content)
+    spec = skill.spec
+    found = await declared_text(ask, spec.body, spec.config_map_key_ref, spec.git)
     shown = SkillView.of(skill)
     return SkillTextView(
         namespace=ask.namespace,
@@ -69,9 +47,9 @@ async def get_skill_text(ask: CheckedRequest) -> SkillTextView:
         description=skill.spec.description,
         source=shown.source,
         git=shown.git,
-        text=planned.text or None,
-        digest=planned.digest or None,
-        problem=problem,
+        text=found.text,
+        digest=found.digest,
+        problem=found.problem,
     )
 
 
