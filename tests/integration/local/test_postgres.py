@@ -112,7 +112,7 @@ def parent(code: str, *, uid: int | None = None) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", ["system", pytest.param("wheel", marks=rare)])
 def test_each_source_of_binaries_gives_a_working_server(source: str, postgres: Callable[..., LocalPostgres]) -> None:
     binaries = next(iter(SOURCES[source]()), None)
     if binaries is None:

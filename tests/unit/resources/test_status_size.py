@@ -1,5 +1,6 @@
 """Status has a fixed upper size, whatever tools and models return."""
 
+import functools
 import json
 from typing import Any
 
@@ -46,8 +47,13 @@ def fattest(schema: dict[str, Any], char: str) -> Any:
             raise AssertionError(other)
 
 
+@functools.cache
+def status_schema(kind) -> dict[str, Any]:
+    return crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+
+
 def worst_status(kind, char: str) -> dict[str, Any]:
-    schema = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    schema = status_schema(kind)
     model = kind.model_fields["status"].annotation
     return model.model_validate(fattest(schema, char), by_name=False).to_dict()
 
