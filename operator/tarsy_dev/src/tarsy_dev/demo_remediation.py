@@ -68,7 +68,7 @@ async def demonstrate_remediation(
         if not console.is_terminal:
             console.print(STARTING)
         with console.status(STARTING):
-            stack = await house.enter_async_context(running_stack(keep, api=api_with_policies(api)))
+            stack = await house.enter_async_context(running_stack(keep, api=_api_of_this_machine(api, keep)))
             real = configured_model(model, base_url)
             which = await prepare(stack, real or scenario_script(remedies[0].script))
             await install_remediation(stack, tools, None if real else SCRIPTED)
@@ -104,15 +104,26 @@ async def _remedied(console: Console, stack: Stack, link: SignInLink, remedy: Re
     return made
 
 
-def api_with_policies(api: ApiChoice) -> ApiChoice:
+def api_with_policies(api: ApiChoice, real: tuple[int, int] | None, *, built: bool, keep: bool) -> ApiChoice:
     """Returns an API with admission policies for `auto` where the real one of this machine is too old for them.
 
     That of Kubernetes 1.36's own machinery where it was built (`make kube-extensions`), else the embedded one.
+
+    Args:
+        api: as chosen.
+        real: version of the real one; None: there is none.
+        built: whether that of 1.36 is there.
+        keep: whether objects are kept, which that of 1.36 does not do.
     """
-    found = find_binaries() if api == "auto" else None
-    if found is not None and program_version(found.kube_apiserver)[:2] < POLICIES_SINCE:
-        return "newer" if find_extensions() is not None else "embedded"
-    return api
+    if api != "auto" or real is None or real >= POLICIES_SINCE:
+        return api
+    return "newer" if built and not keep else "embedded"
+
+
+def _api_of_this_machine(api: ApiChoice, keep: Path | None) -> ApiChoice:
+    found = find_binaries()
+    version = program_version(found.kube_apiserver)[:2] if found is not None else None
+    return api_with_policies(api, version, built=find_extensions() is not None, keep=keep is not None)
 
 
 async def install_remediation(stack: Stack, tools: Path, provider: str | None) -> None:

@@ -329,6 +329,8 @@ def _api(choice: ApiChoice, folder: Path, *, keep: bool) -> LocalApi:
     if choice == "real" or (choice == "auto" and find_binaries()):
         return ApiServer(folder / "kubernetes")
     if choice == "newer":
+        if keep:
+            raise LocalKubernetesError("--api newer keeps no objects: leave --keep out, or use --api embedded")
         return ExtensionsApi(folder / "kubernetes")
     return EmbeddedApi(folder / "kubernetes", keep=folder / "kubernetes.journal" if keep else None)
 
