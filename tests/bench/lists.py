@@ -47,13 +47,13 @@ async def run(quick: bool) -> Result:
         pool = await open_pool(server.dsn, max_size=2)
         try:
             await migrate(pool)
-            figures = [Figure("record filled", await _fill(pool, runs), "s")]
+            figures = [Figure("record filled", await fill_record(pool, runs), "s")]
             search, reads = Search(pool), Reads(pool)
             for name, (filters, sort) in _ASKED.items():
-                times = await _times(lambda f=filters, s=sort: search.page(f, s, PAGE), asked)  # type: ignore[misc]
+                times = await measured_times(lambda f=filters, s=sort: search.page(f, s, PAGE), asked)  # type: ignore[misc]
                 figures += spread(f"list: {name}", times, "ms", "< 100 ms" if name.startswith("newest") else "")
             one = UUID(await pool.fetchval("SELECT md5('run1')"))
-            times = await _times(lambda: reads.timeline(one, 0, 200), asked)
+            times = await measured_times(lambda: reads.timeline(one, 0, 200), asked)
             figures += spread("timeline of 60 events", times, "ms", "< 100 ms")
         finally:
             await pool.close()
@@ -62,8 +62,8 @@ async def run(quick: bool) -> Result:
     return Result(f"{runs:,} investigations, pages of {PAGE}, one question after the other, {asked} of each.", figures)
 
 
-async def _fill(pool: asyncpg.Pool, runs: int) -> float:
-    """Seconds that it took."""
+async def fill_record(pool: asyncpg.Pool, runs: int) -> float:
+    """Fills the record with finished investigations; returns the seconds that it took."""
     blocks = re.split(r"^-- name: (\w+)\n", Path(__file__).with_suffix(".sql").read_text(), flags=re.MULTILINE)
     sql = dict(zip(blocks[1::2], blocks[2::2], strict=True))
     began = time.perf_counter()
@@ -80,7 +80,7 @@ async def _fill(pool: asyncpg.Pool, runs: int) -> float:
     return time.perf_counter() - began
 
 
-async def _times(ask: Callable[[], Awaitable[object]], count: int) -> list[float]:
+async def measured_times(ask: Callable[[], Awaitable[object]], count: int) -> list[float]:
     """Milliseconds of each question, after one that is not counted."""
     await ask()
     times = []

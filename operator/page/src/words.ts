@@ -395,6 +395,7 @@ export const MATCHES = {
 
 export const ENDINGS = {
   Confirmed: "confirmed",
+  Partly: "partly confirmed",
   Unknown: "outcome unknown",
   Refuted: "refuted",
 } as const;

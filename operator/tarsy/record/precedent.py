@@ -35,9 +35,10 @@ class PrecedentMatch(StrEnum):
 
 
 class PrecedentEnding(StrEnum):
-    """How a precedent ended: people or later events confirmed its finding, refuted it, or neither."""
+    """How a precedent ended, as reviews of its finding say: right, partly right, nobody knows, wrong."""
 
     CONFIRMED = "Confirmed"
+    PARTLY = "Partly"
     UNKNOWN = "Unknown"
     REFUTED = "Refuted"
 
@@ -66,7 +67,7 @@ class Precedent(BaseModel):
 
 
 _MATCHES = {match: place for place, match in enumerate(PrecedentMatch)}
-_ENDINGS = {PrecedentEnding.CONFIRMED: 0, PrecedentEnding.UNKNOWN: 1, PrecedentEnding.REFUTED: 2}
+_ENDINGS = {ending: place for place, ending in enumerate(PrecedentEnding)}
 
 
 def rank_precedents(found: Iterable[Precedent]) -> list[Precedent]:

@@ -1,12 +1,12 @@
 """Finds precedents: finished investigations of the same incident, workload or changed object, or with the same words.
 
-Each search reads a bounded number of rows by an index. How a finding ended is asked of `Endings`, before the
-candidates are ranked.
+Each search reads a bounded number of rows by an index. How a finding ended is what its Reviews say: the least
+favourable verdict that counts.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -15,6 +15,7 @@ from tarsy.observe.metric_table import PRECEDENT_SEARCHES
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.precedent import Precedent, PrecedentEnding, PrecedentMatch, rank_precedents
+from tarsy.record.review import ReviewVerdict
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
 from tarsy.store.queries import Statement, load
@@ -28,29 +29,11 @@ _SECONDS = 2
 _LONGEST_KEY = 512
 
 
-@dataclass(frozen=True, slots=True)
-class EndedFinding:
-    """How a finding ended, who said so in a review, and what happened to the incident."""
-
-    ending: PrecedentEnding = PrecedentEnding.UNKNOWN
-    reviewer: str | None = None
-    outcome: str | None = None
-
-
-class Endings(Protocol):
-    """Tells how findings ended."""
-
-    async def of(self, connection: asyncpg.Connection, runs: Sequence[UUID]) -> Mapping[UUID, EndedFinding]:
-        """Returns how the findings of `runs` ended; those of which nothing is known may be missing."""
-        ...
-
-
-class UnknownEndings:
-    """Knows of no finding how it ended."""
-
-    async def of(self, connection: asyncpg.Connection, runs: Sequence[UUID]) -> Mapping[UUID, EndedFinding]:
-        """Returns nothing."""
-        return {}
+_ENDINGS = {
+    ReviewVerdict.RIGHT.value: PrecedentEnding.CONFIRMED,
+    ReviewVerdict.PARTLY.value: PrecedentEnding.PARTLY,
+    ReviewVerdict.WRONG.value: PrecedentEnding.REFUTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +72,12 @@ class PrecedentSearch:
 
     Args:
         pool: from `open_pool`.
-        endings: tells how findings ended; None: nothing is known.
         metrics: counts searches.
     """
 
-    def __init__(self, pool: asyncpg.Pool, endings: Endings | None = None, metrics: Metrics | None = None) -> None:
+    def __init__(self, pool: asyncpg.Pool, metrics: Metrics | None = None) -> None:
         self._pool = pool
         self._metrics = metrics
-        self._endings = endings or UnknownEndings()
         self._sql = load("precedents")
 
     async def find(self, query: PrecedentQuery) -> list[Precedent]:
@@ -108,8 +89,7 @@ class PrecedentSearch:
                     f"SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL statement_timeout = '{_SECONDS}s'"
                 )
                 found = [*await self._by_keys(connection, query), *await self._by_words(connection, query)]
-                ended = await self._endings.of(connection, [one.id for one in found])
-            return rank_precedents(_ended(one, ended.get(one.id, EndedFinding())) for one in found)
+            return rank_precedents(found)
 
         try:
             ranked = await call(self._pool, f"look for precedents of {query.run}", fetch)
@@ -139,7 +119,11 @@ class PrecedentSearch:
             return []
         rows = await connection.fetch(
             *self._sql["by_key"](
-                keys=list(keys), namespace_uid=query.namespace_uid, run=query.run, limit=MOST_CANDIDATES
+                keys=list(keys),
+                namespace_uid=query.namespace_uid,
+                run=query.run,
+                looked=_LOOKED_AT,
+                limit=MOST_CANDIDATES,
             )
         )
         return [_precedent(row, keys[row["key"]], row["key"].partition(":")[2]) for row in rows]
@@ -211,9 +195,7 @@ def _precedent(row: asyncpg.Record, match: PrecedentMatch, matched: str, score: 
         matched=matched,
         summary=finding.summary or row["executive_summary"] or "",
         confidence=Confidence(finding.confidence),
+        ending=_ENDINGS.get(row["verdict"], PrecedentEnding.UNKNOWN),
+        reviewer=", ".join(row["reviewed_by"]) if row["verdict"] and row["reviewed_by"] else None,
         score=score,
     )
-
-
-def _ended(one: Precedent, ended: EndedFinding) -> Precedent:
-    return one.model_copy(update={"ending": ended.ending, "reviewer": ended.reviewer, "outcome": ended.outcome})

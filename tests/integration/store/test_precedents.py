@@ -1,8 +1,7 @@
 """Tests which finished investigations are found as precedents, and that erased ones are gone."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -13,12 +12,14 @@ from tarsy.observe.metric_table import PRECEDENT_SEARCHES, PRECEDENTS_TOLD
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.precedent import PrecedentEnding, PrecedentMatch
+from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.claims import Claims
 from tarsy.store.errors import StoreError
-from tarsy.store.precedents import MOST_CANDIDATES, EndedFinding, PrecedentQuery, PrecedentSearch, precedent_keys
+from tarsy.store.precedents import MOST_CANDIDATES, PrecedentQuery, PrecedentSearch, precedent_keys
 from tarsy.store.replays import Replays
 from tarsy.store.retention import Retention
+from tarsy.store.reviews import Reviews
 from tarsy.store.runs import Runs
 from tarsy.store.sealed_record import SealedRecord
 from tarsy.store.trace import Trace
@@ -63,14 +64,9 @@ async def found(pool: asyncpg.Pool, of: PrecedentQuery) -> list[tuple[str, Prece
     return [(one.name, one.match) for one in await PrecedentSearch(pool).find(of)]
 
 
-class Told:
-    """Endings that are known."""
-
-    def __init__(self, told: Mapping[UUID, EndedFinding]) -> None:
-        self._told = told
-
-    async def of(self, connection: asyncpg.Connection, runs: Sequence[UUID]) -> Mapping[UUID, EndedFinding]:
-        return {run: self._told[run] for run in runs if run in self._told}
+async def reviewed(pool: asyncpg.Pool, run: UUID, verdict: ReviewVerdict) -> None:
+    said = ReviewActivity("review", "jane", ReviewAction.COMPLETED, verdict)
+    assert await Reviews(pool).note(run, uuid4(), said) is not None
 
 
 async def test_incident_then_workload_then_words(pool: asyncpg.Pool) -> None:
@@ -127,18 +123,26 @@ async def test_a_strangers_namespace_never_appears(pool: asyncpg.Pool) -> None:
 
 
 async def test_how_findings_ended_orders_equal_matches(pool: asyncpg.Pool) -> None:
-    right, unknown, wrong = [await ended(pool, name) for name in ("right", "unknown", "wrong")]
-    told = {
-        wrong: EndedFinding(PrecedentEnding.REFUTED, "jane"),
-        right: EndedFinding(PrecedentEnding.CONFIRMED, "jane", "Settled"),
-    }
-    ranked = await PrecedentSearch(pool, Told(told)).find(query())
+    right, partly, _, wrong = [await ended(pool, name) for name in ("right", "partly", "unknown", "wrong")]
+    await reviewed(pool, wrong, ReviewVerdict.WRONG)
+    await reviewed(pool, right, ReviewVerdict.RIGHT)
+    await reviewed(pool, partly, ReviewVerdict.PARTLY)
+    ranked = await PrecedentSearch(pool).find(query())
     assert [(one.name, one.ending, one.reviewer) for one in ranked] == [
         ("right", PrecedentEnding.CONFIRMED, "jane"),
+        ("partly", PrecedentEnding.PARTLY, "jane"),
         ("unknown", PrecedentEnding.UNKNOWN, None),
         ("wrong", PrecedentEnding.REFUTED, "jane"),
     ]
-    assert unknown and ranked[0].outcome == "Settled"
+
+
+async def test_many_later_refuted_ones_do_not_crowd_out_a_confirmed_one(pool: asyncpg.Pool) -> None:
+    await reviewed(pool, await ended(pool, "right"), ReviewVerdict.RIGHT)
+    for number in range(MOST_CANDIDATES + 1):
+        await reviewed(pool, await ended(pool, f"wrong-{number}"), ReviewVerdict.WRONG)
+    assert (await PrecedentSearch(pool).find(query()))[0].name == "right"
+    by_words = await PrecedentSearch(pool).find(query(workload=None))
+    assert (by_words[0].name, by_words[0].match) == ("right", PrecedentMatch.WORDS)
 
 
 @pytest.mark.parametrize("number", [MOST_CANDIDATES - 1, MOST_CANDIDATES, MOST_CANDIDATES + 1])

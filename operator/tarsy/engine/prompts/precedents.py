@@ -24,6 +24,7 @@ _MATCHED = {
 }
 _ENDED = {
     PrecedentEnding.CONFIRMED: "confirmed",
+    PrecedentEnding.PARTLY: "partly confirmed",
     PrecedentEnding.UNKNOWN: "unknown",
     PrecedentEnding.REFUTED: "REFUTED, its conclusion was wrong",
 }

@@ -26,9 +26,10 @@ class PrecedentView(View):
     summary: str = Field(description="Summary of its finding, written by a model.")
     confidence: Confidence
     ending: PrecedentEnding = Field(
-        description="How its finding ended. Confirmed or Refuted: by a review or a later event. Unknown: neither."
+        description="How its finding ended. Confirmed, Partly, Refuted: reviews say Right, Partly, Wrong. Unknown: no "
+        "review."
     )
-    reviewer: str | None = Field(description="User whose review decided that. Null: nobody's.")
+    reviewer: str | None = Field(description="Users whose reviews count. Null: nobody's.")
     outcome: str | None = Field(description="What happened to the incident. Null: not known.")
     on_record: bool = Field(description="Whether its record still exists.")
 
