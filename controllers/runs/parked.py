@@ -61,7 +61,7 @@ class ParkedRuns:
     async def _refusal(self, run: ParkedRun, answers: dict[object, Failure | None]) -> Failure | None:
         """Returns why a run may not go on; runs of a round share the answers."""
         plan = run.plan
-        for server in _servers(plan):
+        for server in planned_servers(plan):
             if server not in answers:
                 answers[server] = await self._server_gone(server)
             if (failure := answers[server]) is not None:
@@ -104,7 +104,7 @@ class ParkedRuns:
         return Failure("RightsLost", f"While the run waited: {refused[1]}") if refused is not None else None
 
 
-def _servers(plan: Plan) -> list[ObjectRef]:
+def planned_servers(plan: Plan) -> list[ObjectRef]:
     """The MCPServers that agents of a run use, as they were when the plan was made."""
-    agents = [agent for stage in plan.stages for agent in stage.agents]
+    agents = [agent for stage in plan.stages for agent in stage.members]
     return list(dict.fromkeys(server.ref for agent in agents for server in agent.servers if server.ref.uid))

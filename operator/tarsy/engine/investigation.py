@@ -208,7 +208,7 @@ def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext
 
 def _has_approvals(plan: Plan) -> bool:
     """Whether a server of a plan declares what its calls change, so that one may have been refused for GitOps."""
-    agents = [agent for stage in plan.stages for agent in stage.agents]
+    agents = [agent for stage in plan.stages for agent in stage.members]
     return any(server.approval is not None for agent in agents for server in agent.servers)
 
 

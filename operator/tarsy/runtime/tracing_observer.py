@@ -199,7 +199,7 @@ def evaluated(finding: Finding) -> dict[str, Any]:
 
 def _child_processes(plan: Plan) -> frozenset[str]:
     """Returns the names of the tool servers of a plan that are child processes."""
-    servers = [server for stage in plan.stages for agent in stage.agents for server in agent.servers]
+    servers = [server for stage in plan.stages for agent in stage.members for server in agent.servers]
     return frozenset(server.name for server in servers if server.transport.type == "stdio")
 
 

@@ -1,14 +1,20 @@
 """Sub-agents in the frozen plan: made as the agents of their stage, under the alert's selection and every policy."""
 
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from tarsy.cli.plan_tree import tree
+from tarsy.controllers.runs.parked import planned_servers
+from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import AgentPlan, DelegationPlan, Plan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.plan.reach import read_plan
-from unit.plan.builders import LIBRARY, OPEN, agent, alert, chain, plan_of, provider, selected, server, stage
+from tarsy.plan.resolve import explain_plan
+from unit.plan.builders import LIBRARY, OPEN, TEAM, agent, alert, chain, plan_of, provider, selected, server, stage
 
 
 def slot(*names: str, **more: Any) -> dict[str, Any]:
@@ -128,6 +134,27 @@ def test_a_sub_agent_that_cannot_be_had_is_an_error_of_the_plan(
         plan_of(base)
 
     assert where in str(raised.value) and what in str(raised.value)
+
+
+def test_a_run_that_waits_notices_that_a_server_of_a_sub_agent_is_gone() -> None:
+    plan = resolved(reader(mcpServers=selected("other")), server("other"))
+
+    assert [ref.name for ref in planned_servers(plan)] == ["other"]
+
+
+def test_the_tree_of_a_plan_shows_sub_agents_under_their_agent_with_limits_and_tools() -> None:
+    of = slot(subAgentLimits={"concurrent": 2, "dispatches": 5})
+    objects = [chain(stages=[stage(of)]), agent(), reader(), provider(), server()]
+    found = explain_plan(
+        namespace=TEAM, alert=alert(), chain=objects[0], catalog=ResourceCatalog(objects), library_namespace=None
+    )
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(tree(found))
+    lines = [line.strip() for line in console.export_text().splitlines()]
+
+    assert any("2 at the same time, 5 dispatches" in line and "subAgentLimits" in line for line in lines)
+    below = lines[next(i for i, line in enumerate(lines) if "sub-agent (at most 5) reader" in line) :]
+    assert any("team-a/kube" in line for line in below)
 
 
 def test_a_plan_without_sub_agents_has_no_field_that_older_workers_refuse() -> None:

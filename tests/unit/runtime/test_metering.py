@@ -194,6 +194,20 @@ def test_stages_and_agents_count_when_they_end(metrics: Metrics, meter: RunMeter
     assert metrics.value(table.STAGES, kind="investigation", state="completed") == 1
 
 
+def test_sub_agents_count_by_their_end_and_dispatches_that_are_refused(metrics: Metrics, meter: RunMeter) -> None:
+    child = ExecutionStart(uuid4(), uuid4(), 101, "a", "a-1", "react", "local", "scripted", parent=EXECUTION)
+    meter.execution_began(child)
+    meter.execution_ended(ExecutionOutcome(child.id, State.FAILED))
+    call = ToolCall("d", "dispatch_agent", "{}")
+    for refused in (None, "DispatchLimit"):
+        meter.tool_call_began(
+            ToolCallStart(uuid4(), EXECUTION, 2, 0, 0, call, "", "dispatch_agent", "key", made=False, refused=refused)
+        )
+    assert metrics.value(table.DISPATCHES, result="failed") == 1
+    assert metrics.value(table.DISPATCHES, result="refused") == 1
+    assert metrics.value(table.REFUSED_TOOL_CALLS) == 0
+
+
 def test_the_end_of_a_run_counts_its_time_its_finding_and_what_that_rests_on(metrics: Metrics, meter: RunMeter) -> None:
     citations = (Citation(call_id="a", quote="q", supported=True), Citation(call_id="b", quote="q"))
     finding = Finding(summary="x", confidence=Confidence.HIGH, claims=(Claim(text="t", citations=citations),))
