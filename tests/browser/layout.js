@@ -30,7 +30,7 @@
     }
     return { left, top, right, bottom };
   }
-  const sticky = (element) => element.closest(".top, .running .run-head, .running .title-row");
+  const sticky = (element) => element.closest(".top, .running .run-head, .running .title-row, .follow-bar");
   for (let a = 0; a < pieces.length; a++) {
     for (let b = a + 1; b < pieces.length; b++) {
       const [one, two] = [pieces[a], pieces[b]];

@@ -37,8 +37,9 @@ async def test_a_newcomer_watches_a_whole_investigation_from_the_link_on(site: S
         await page.locator(".title-row .badge.state-completed").wait_for()
         assert len(await page.evaluate("[...window.lengths]")) > 3, "words did not stream"
         await page.get_by_role("heading", name="Executive summary").wait_for()
-        await page.get_by_role("button", name="log-analyst", exact=True).wait_for()
         await looked_at(page, "investigation")
+        await page.get_by_role("list", name="Stages").get_by_role("button").nth(1).click()
+        await page.get_by_role("button", name="log-analyst", exact=True).wait_for()
 
 
 async def test_a_link_signs_in_only_once(site: Site) -> None:
@@ -77,9 +78,9 @@ async def test_a_citation_leads_to_the_call_that_it_quotes_and_the_address_to_th
         await site.signed_in(page, path)
         await page.get_by_role("heading", name="Finding").wait_for()
         await page.locator(".claims blockquote button").first.click()
-        cited = page.locator(".event.chosen")
+        cited = page.locator(".event.chosen mark")
         await cited.get_by_text("required environment variable PAYMENT_API_URL").wait_for()
-        assert re.search(r"\?event=[0-9a-f-]{36}$", page.url)
+        assert re.search(r"\?event=[0-9a-f-]{36}&quote=", page.url)
         await page.reload()
         await cited.get_by_text("required environment variable PAYMENT_API_URL").wait_for()
 

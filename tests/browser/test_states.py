@@ -201,3 +201,29 @@ async def test_identical_alerts_share_a_row_and_a_hit_is_marked(chromium: "Brows
     await page.goto(f"{ORIGIN}/fixtures.html?state=list-found")
     await page.locator("mark", has_text="PAYMENT_API").first.wait_for()
     await page.close()
+
+
+async def test_a_citation_opens_its_event_with_the_quote_marked_and_a_finished_timeline_is_folded(
+    chromium: "Browser",
+) -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 800})
+    await _opened(page, "fixtures.html?state=investigation-succeeded-high")
+    await page.locator(".claims blockquote button").first.click()
+    mark = page.locator(".event.chosen mark")
+    await mark.wait_for()
+    assert await mark.inner_text() == "required environment variable PAYMENT_API_URL is not set"
+    line = page.locator(".fold", has_text="kubernetes.list_events")
+    await line.click()
+    await page.locator(".event:not(.folded-event)", has_text="kubernetes.list_events").wait_for()
+    await page.get_by_role("button", name="Open all").click()
+    assert await page.locator(".folded-event").count() == 0
+    await page.close()
+
+
+async def test_a_reader_pauses_and_follows_a_running_timeline(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 800})
+    await _opened(page, "fixtures.html?state=investigation-running")
+    await page.get_by_role("button", name="Pause").click()
+    await page.get_by_role("button", name="Follow").click()
+    await page.get_by_role("button", name="Pause").wait_for()
+    await page.close()

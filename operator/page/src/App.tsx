@@ -7,6 +7,7 @@ import { applyTheme, isDark, savedTheme } from "./logic/theme";
 import type { Route } from "./logic/route";
 import { savedZone, saveZone, type Zone } from "./logic/zone";
 import { go, useRoute, useStanding, WorldContext, type World } from "./parts/context";
+import { useRegained } from "./parts/regained";
 import { Problem } from "./parts/parts";
 import { SignIn } from "./views/SignIn";
 import { drawn, entryOf, NAVIGATION } from "./views/table";
@@ -97,6 +98,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
     [who, namespace, live],
   );
   const standing = useStanding(live);
+  const regained = useRegained(standing);
   const choose = (name: string) => {
     localStorage.setItem(NAMESPACE, name);
     setNamespace(name);
@@ -131,6 +133,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           ))}
         </nav>
         <div className="top-side">
+          {regained && <span className="regained" role="status">{PROBLEMS.connected}</span>}
           {standing === "lost" && <span className="lost" role="status">{PROBLEMS.connectionLost}</span>}
           <select aria-label="Namespace" value={namespace} onChange={(event) => choose(event.target.value)}>
             <option value="">{OPTIONS.allNamespaces}</option>

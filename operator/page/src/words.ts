@@ -56,6 +56,19 @@ export const SUPPORT = {
 };
 
 /** Flaws of a run: a name, and what it means. */
+export const DOUBTS = {
+  why: "Why the confidence is not higher:",
+  but: "To bear in mind:",
+  missing: "Evidence is missing:",
+  own: "The agents rated it so themselves; no check lowered it.",
+} as const;
+
+export const NEXT = {
+  failed: "The run has failed: see its error above, then replay it, or investigate by hand with the evidence that is there.",
+  cancelled: "The run was cancelled. Submit the alert again if it still fires.",
+  none: "The run names no next step. Read the evidence, or ask a question.",
+} as const;
+
 export const FLAWS: Record<Flaw, { name: string; what: string }> = {
   EvidenceDegraded: { name: "Evidence missing", what: "A tool server was missing, or no tool was called." },
   UnsupportedClaims: { name: "Unsupported claim", what: "A claim of the finding has no quote that the record contains." },
@@ -157,7 +170,11 @@ export const VIEWS = {
 
 export const SECTIONS = {
   timeline: "Timeline",
+  now: "At work",
   finding: "Finding",
+  next: "What to do next",
+  evidence: "Evidence",
+  alertText: "Text of the alert",
   executiveSummary: "Executive summary",
   questions: "Questions",
   usage: "Usage",
@@ -215,6 +232,7 @@ export const COLUMNS = {
   cost: "Cost",
   duration: "Duration",
   age: "Age",
+  startsAt: "Fires since",
   name: "Name",
   investigations: "Investigations",
   modelCalls: "Model calls",
@@ -248,9 +266,12 @@ export const NOUNS = {
   sameCalls: ["tool call, the same in both runs", "tool calls, the same in both runs"],
   sameThenApart: ["call is the same, then:", "calls are the same, then:"],
   moreCalls: ["more call", "more calls"],
-  unsupported: ["claim without support", "claims without support"],
+  unsupported: ["claim is not supported by the record", "claims are not supported by the record"],
+  ungrounded: ["claim names something that its evidence does not", "claims name something that their evidence does not"],
+  contradicted: ["claim is contradicted by later results", "claims are contradicted by later results"],
   unused: ["recorded call not used", "recorded calls not used"],
   mayBeWrong: ["sample may be confidently wrong", "samples may be confidently wrong"],
+  fresh: ["new event", "new events"],
   changed: ["new or changed investigation: refresh", "new or changed investigations: refresh"],
 } as const;
 
@@ -271,12 +292,19 @@ export const ACTIONS = {
   copied: "Copied",
   by: "by",
   copyMarkdown: "Copy as Markdown",
+  copyLink: "Copy link",
+  json: "JSON",
   ask: "Ask",
   answering: "Answering …",
   submit: "Submit",
   submitAnother: "Submit another alert",
   more: "Show more",
   less: "Show less",
+  openAll: "Open all",
+  fold: "Fold",
+  follow: "Follow",
+  pause: "Pause",
+  foldAll: "Fold all",
   allAgents: "All agents",
   showInvestigations: "Show investigations",
   selectTools: "Select tools",
@@ -407,6 +435,7 @@ export const CHARTS = {
 
 export const PROBLEMS = {
   connectionLost: "Connection lost, reconnecting",
+  connected: "Connected again",
   liveUnavailable: "Live updates are unavailable.",
   traceForbidden: "The trace requires a separate permission (role tarsy-tracer).",
   compareForbidden: "A comparison requires the roles tarsy-viewer and tarsy-tracer.",

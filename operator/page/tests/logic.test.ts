@@ -22,7 +22,9 @@ describe("the address", () => {
   });
 
   it("leads to an event and to a call", () => {
-    expect(parse(investigationLink("shop", "one.two", "e1"))).toEqual({ view: "investigation", namespace: "shop", name: "one.two", event: "e1" });
+    expect(parse(investigationLink("shop", "one.two", "e1"))).toEqual({ view: "investigation", namespace: "shop", name: "one.two", event: "e1", quote: null });
+    const quoted = parse(investigationLink("shop", "one", "e1", "a & b = 50 %"));
+    expect(quoted).toMatchObject({ event: "e1", quote: "a & b = 50 %" });
     expect(parse(traceLink("shop", "one", "c1"))).toEqual({ view: "trace", namespace: "shop", name: "one", call: "c1" });
   });
 

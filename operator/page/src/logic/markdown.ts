@@ -2,7 +2,7 @@
 import type { Finding, Investigation } from "../api/types";
 import { CONFIDENCE, EVENTS, SECTIONS, SUPPORT } from "../words";
 import { managers } from "./approval";
-import { cost, duration, phase, tokens, wordOf, words } from "./format";
+import { cost, duration, moment, phase, tokens, wordOf, words } from "./format";
 import { supportOf, writerOf } from "./support";
 import type { Ev, Timeline } from "./timeline";
 
@@ -59,7 +59,7 @@ export function investigationAsMarkdown(item: Investigation, timeline: Timeline,
   const run = timeline.run;
   const state = run?.state ?? item.state;
   const parts = [`# ${item.alertType}: ${item.namespace}/${item.name}`];
-  const facts = [`phase ${phase(state)}`, `chain ${item.chain}`, `${tokens(item.spent)} tokens`, `cost ${cost(item.spent)}`];
+  const facts = [`accepted ${moment(item.acceptedAt)}`, `phase ${phase(state)}`, `chain ${item.chain}`, `${tokens(item.spent)} tokens`, `cost ${cost(item.spent)}`];
   const finishedAt = run?.finishedAt ?? item.finishedAt;
   if (item.startedAt && finishedAt) facts.push(duration(Date.parse(finishedAt) - Date.parse(item.startedAt)));
   parts.push(facts.join(" · "));

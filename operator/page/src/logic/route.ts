@@ -5,7 +5,7 @@ import { FLAWS } from "../words";
 
 export type Route =
   | { view: "list"; query: ListQuery }
-  | { view: "investigation"; namespace: string; name: string; event: string | null }
+  | { view: "investigation"; namespace: string; name: string; event: string | null; quote: string | null }
   | { view: "trace"; namespace: string; name: string; call: string | null }
   | { view: "compare"; namespace: string; first: string; second: string }
   | { view: "suites" }
@@ -36,7 +36,7 @@ export function parse(hash: string): Route {
     case "investigations": {
       const [namespace, name, part] = rest;
       if (namespace && name && part === "trace") return { view: "trace", namespace, name, call: query.get("call") };
-      if (namespace && name) return { view: "investigation", namespace, name, event: query.get("event") };
+      if (namespace && name) return { view: "investigation", namespace, name, event: query.get("event"), quote: query.get("quote") };
       return { view: "list", query: readList(query) };
     }
     case "compare": {
@@ -94,8 +94,10 @@ export function listLink(query: ListQuery): string {
   return `#/investigations${text ? `?${text}` : ""}`;
 }
 
-export function investigationLink(namespace: string, name: string, event?: string): string {
-  return `#/investigations/${namespace}/${name}${event ? `?event=${event}` : ""}`;
+/** Returns the link of an investigation, of an event of it, or of a quote in the event, which is marked there. */
+export function investigationLink(namespace: string, name: string, event?: string, quote?: string): string {
+  const query = event ? `?event=${event}${quote ? `&quote=${encodeURIComponent(quote)}` : ""}` : "";
+  return `#/investigations/${namespace}/${name}${query}`;
 }
 
 export function traceLink(namespace: string, name: string, call?: string): string {

@@ -115,7 +115,24 @@ export function isFinished(state: string | undefined): boolean {
   return state !== undefined && state !== "pending" && state !== "running" && state !== "parked";
 }
 
+/** Returns the text of the last final analysis of the run, of its synthesis where there is one; null: there is none. */
+export function finalAnalysisOf(timeline: Timeline): string | null {
+  const all = timeline.order.map((id) => timeline.events.get(id)).filter((ev) => ev?.type === "final_analysis" && !ev.question);
+  return all.at(-1)?.content ?? null;
+}
+
+/** Returns the last event of each agent that is at work. */
+export function nowOf(timeline: Timeline): Ev[] {
+  const found = new Map<string, Ev>();
+  for (const id of timeline.order) {
+    const ev = timeline.events.get(id);
+    if (ev?.status === "streaming" && !ev.question && ev.execution) found.set(ev.execution, ev);
+  }
+  return [...found.values()];
+}
+
 export type Row =
+  | { kind: "lanes"; key: string; events: readonly (Ev | null)[] }
   | { kind: "stage"; key: string; stage: string; name: string; agents: AgentTab[]; chosen: string | null; state: string | null }
   | { kind: "event"; key: string; ev: Ev };
 
@@ -124,9 +141,10 @@ export type AgentTab = { execution: string; name: string; streaming: boolean };
 /**
  * Returns the rows of a timeline: a heading for each stage, followed by the events of the selected agent.
  *
- * `chosen` maps a stage to the selected agent; without an entry, events of all agents are returned.
+ * `chosen` maps a stage to the selected agent; without an entry, events of all agents are returned: side by side if there
+ * are at most `lanes` agents.
  */
-export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>): Row[] {
+export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>, lanes = 0): Row[] {
   const groups = new Map<string, Ev[]>();
   const rows: Row[] = [];
   const states = new Map([...timeline.stages.values()].map((stage) => [stage.name, stage.state]));
@@ -147,11 +165,32 @@ export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>):
     const only = agents.length > 1 ? (chosen.get(key) ?? null) : null;
     const name = group.find((ev) => ev.stage)?.stage ?? "stage";
     rows.push({ kind: "stage", key, stage: key, name, agents, chosen: only, state: states.get(name) ?? null });
+    if (only === null && agents.length > 1 && agents.length <= lanes) {
+      rows.push(...sideBySide(group, agents));
+      continue;
+    }
     for (const ev of group) {
       if (only === null || ev.execution === only || ev.execution === null) rows.push({ kind: "event", key: ev.id, ev });
     }
   }
   return rows;
+}
+
+/** Returns rows with the n-th event of each agent; events of the stage itself come first, in rows of their own. */
+function sideBySide(group: readonly Ev[], agents: readonly AgentTab[]): Row[] {
+  const own = group.filter((ev) => ev.execution === null).map((ev): Row => ({ kind: "event", key: ev.id, ev }));
+  const each = agents.map((agent) => group.filter((ev) => ev.execution === agent.execution));
+  const longest = Math.max(0, ...each.map((events) => events.length));
+  const rows = Array.from({ length: longest }, (_, n): Row => {
+    const events = each.map((of) => of[n] ?? null);
+    return { kind: "lanes", key: `lanes ${events.find((ev) => ev !== null)?.id ?? n}`, events };
+  });
+  return [...own, ...rows];
+}
+
+/** Returns whether a row shows an event. */
+export function holds(row: Row, event: string): boolean {
+  return row.kind === "lanes" ? row.events.some((ev) => ev?.id === event) : row.kind === "event" && row.ev.id === event;
 }
 
 function agentsOf(group: readonly Ev[]): AgentTab[] {

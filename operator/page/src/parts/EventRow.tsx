@@ -1,11 +1,12 @@
-/** Shows one event of a timeline. Long texts are collapsed. */
-import { memo, useState } from "react";
+/** Shows one event of a timeline, as one line until it is opened where the timeline is folded. Long texts are collapsed. */
+import { memo, useEffect, useRef, useState } from "react";
 import { clock, pretty, step, wordOf, words } from "../logic/format";
+import { lineOf, placeOf } from "../logic/lines";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
 import { originsOf } from "../logic/origins";
 import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
-import { ACTIONS, EVENTS, STEPS } from "../words";
+import { ACTIONS, EVENTS, SECTIONS, STEPS } from "../words";
 import { Copy } from "./parts";
 import { SeriesCharts } from "./SeriesCharts";
 
@@ -16,12 +17,35 @@ function nameOf(type: string): string {
   return wordOf(EVENTS, type) ?? words(type);
 }
 
-type Props = { ev: Ev; chosen?: boolean; link?: string; showAgent?: boolean };
+type Props = {
+  ev: Ev;
+  chosen?: boolean;
+  link?: string;
+  showAgent?: boolean;
+  /** Text to mark in the event. */
+  quote?: string | null;
+  /** Whether it is shown as one line; undefined: it is never folded. */
+  folded?: boolean;
+  onFold?: () => void;
+};
 
-export const EventRow = memo(function EventRow({ ev, chosen = false, link, showAgent = true }: Props) {
+export const EventRow = memo(function EventRow({ ev, chosen = false, link, showAgent = true, quote = null, folded, onFold }: Props) {
   const streaming = ev.status === "streaming";
   const failed = ev.metadata["is_error"] === true || ev.type === "error";
   const odd = !["streaming", "completed"].includes(ev.status);
+  if (folded) {
+    return (
+      <article className={`event folded-event e-${ev.type}${failed ? " failed" : ""}`}>
+        <button type="button" className="fold" aria-expanded={false} onClick={onFold}>
+          <span className="kind">{nameOf(ev.type)}</span>
+          {showAgent && ev.agent && <span className="who">{ev.agent}</span>}
+          <span className="line">{lineOf(ev)}</span>
+          {(failed || odd) && <span className="bad">{failed ? STEPS.failed : step(ev.status)}</span>}
+          <span className="time">{clock(ev.createdAt)}</span>
+        </button>
+      </article>
+    );
+  }
   return (
     <article className={`event e-${ev.type}${chosen ? " chosen" : ""}${failed ? " failed" : ""}`} aria-busy={streaming}>
       <header>
@@ -34,6 +58,7 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
         {odd && <span className="bad">{step(ev.status)}</span>}
         {streaming && <span className="live">live</span>}
         <span className="spring" />
+        {onFold && folded !== undefined && <button type="button" className="quiet" aria-expanded onClick={onFold}>{ACTIONS.fold}</button>}
         {!streaming && ev.content && <Copy label={ACTIONS.copy} text={() => eventAsMarkdown(ev)} />}
         {link ? (
           <a className="time" href={link} title="Link to this event">
@@ -43,10 +68,25 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
           <span className="time">{clock(ev.createdAt)}</span>
         )}
       </header>
-      <Body ev={ev} streaming={streaming} chosen={chosen} />
+      {quote ? <Quoted text={ev.content} quote={quote} /> : <Body ev={ev} streaming={streaming} chosen={chosen} />}
     </article>
   );
 });
+
+/** Shows a text with a quote marked, scrolled to it. */
+function Quoted({ text, quote }: { text: string; quote: string }) {
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const shown = mark.current?.closest("pre");
+    if (mark.current && shown) shown.scrollTop = mark.current.offsetTop - shown.clientHeight / 2;
+  }, [text, quote]);
+  const place = placeOf(text, quote);
+  return (
+    <pre tabIndex={0} className="quoted" aria-label={SECTIONS.result}>
+      {place ? <>{text.slice(0, place[0])}<mark ref={mark}>{text.slice(...place)}</mark>{text.slice(place[1])}</> : text}
+    </pre>
+  );
+}
 
 function Body({ ev, streaming, chosen }: { ev: Ev; streaming: boolean; chosen: boolean }) {
   switch (ev.type) {

@@ -1,13 +1,15 @@
-/** Shows the finding with its claims and citations; a citation links to the call that it quotes. */
+/** Shows the cause, how sure the run is and why not more; what to do next; and the claims with their evidence. */
 import type { Finding } from "../api/types";
 import { managers } from "../logic/approval";
 import { findingAsMarkdown } from "../logic/markdown";
+import type { NextSteps } from "../logic/nextSteps";
 import { isGrounded, supportOf, writerOf } from "../logic/support";
-import { ACTIONS, CONFIDENCE, SECTIONS, SUPPORT } from "../words";
+import { ACTIONS, CONFIDENCE, DOUBTS, SECTIONS, SUPPORT } from "../words";
 import { DiffText } from "./DiffText";
+import { Markdown } from "./Markdown";
 import { Copy, Section } from "./parts";
 
-export function FindingCard({ finding, onCitation }: { finding: Finding; onCitation: (call: string) => void }) {
+export function FindingCard({ finding, doubts }: { finding: Finding; doubts: readonly string[] }) {
   return (
     <Section
       title={SECTIONS.finding}
@@ -19,6 +21,44 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
       }
     >
       <p className="finding-summary">{finding.summary}</p>
+      {doubts.length > 0 && (
+        <div className="doubts">
+          <strong>{finding.confidence === "High" ? DOUBTS.but : DOUBTS.why}</strong>
+          <ul>{doubts.map((one) => <li key={one}>{one}</li>)}</ul>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+export function NextStepsCard({ steps, changes = [] }: { steps: NextSteps; changes?: Finding["changesForGit"] }) {
+  return (
+    <Section title={SECTIONS.next}>
+      {steps.text && <Markdown text={steps.text} />}
+      {steps.commands.length > 0 && (
+        <ul className="commands">
+          {steps.commands.map((command) => (
+            <li key={command}><code>{command}</code> <Copy label={ACTIONS.copy} text={() => command} /></li>
+          ))}
+        </ul>
+      )}
+      {changes.map((change, place) => (
+        <div key={place}>
+          <h3>{SECTIONS.changeForGit}</h3>
+          <p>{managers(change)}</p>
+          <DiffText text={change.patch} label={SECTIONS.changeForGit} />
+        </div>
+      ))}
+    </Section>
+  );
+}
+
+type EvidenceProps = { finding: Finding; onCitation: (call: string, quote: string) => void };
+
+/** A citation leads to the call that it quotes, where the quote is marked. */
+export function EvidenceCard({ finding, onCitation }: EvidenceProps) {
+  return (
+    <Section title={SECTIONS.evidence}>
       <ul className="claims">
         {finding.claims.map((claim, place) => (
           <li key={place} className={isGrounded(claim) ? "supported" : "unsupported"}>
@@ -37,7 +77,7 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
                   <blockquote key={number} className={citation.supported ? "" : "bad-quote"}>
                     “{citation.quote}”{" "}
                     {call ? (
-                      <button type="button" className="link" onClick={() => onCitation(call)}>{where}</button>
+                      <button type="button" className="link" onClick={() => onCitation(call, citation.quote)}>{where}</button>
                     ) : (
                       <span className="hint">{where}</span>
                     )}
@@ -50,16 +90,6 @@ export function FindingCard({ finding, onCitation }: { finding: Finding; onCitat
           </li>
         ))}
       </ul>
-      {finding.notes.map((note) => (
-        <p key={note} className="hint">{note}</p>
-      ))}
-      {finding.changesForGit?.map((change, place) => (
-        <div key={place}>
-          <h3>{SECTIONS.changeForGit}</h3>
-          <p>{managers(change)}</p>
-          <DiffText text={change.patch} label={SECTIONS.changeForGit} />
-        </div>
-      ))}
     </Section>
   );
 }

@@ -2,10 +2,10 @@
 import { useEffect, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation, UnstartedItem } from "../api/types";
-import { author, between, moment } from "../logic/format";
+import { author, between, moment, wordOf } from "../logic/format";
 import { investigationAsMarkdown } from "../logic/markdown";
 import { investigationLink, traceLink } from "../logic/route";
-import { eventOfTool, isFinished } from "../logic/timeline";
+import { eventOfTool, isFinished, nowOf, type Timeline } from "../logic/timeline";
 import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { ReplayActions } from "../parts/ReplayActions";
@@ -15,12 +15,13 @@ import { useChanges } from "./changes";
 import { useFollowing } from "./following";
 import { Panels, type RunShown } from "./panels";
 import { TimelineList } from "./TimelineList";
-import { ACTIONS, EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
+import { ACTIONS, EMPTY, EVENTS, PROBLEMS, SECTIONS, VIEWS } from "../words";
 
-type Props = { namespace: string; name: string; event: string | null };
+type Props = { namespace: string; name: string; event: string | null; quote: string | null };
 
-export function InvestigationPage({ namespace, name, event }: Props) {
+export function InvestigationPage({ namespace, name, event, quote }: Props) {
   const world = useWorld();
+  const [toStage, setToStage] = useState<{ stage: string } | null>(null);
   const { timeline, error, loading } = useFollowing(world.live, namespace, name);
   const run = timeline.run;
   const whole = useGet<Investigation>(pathOf(namespace, name));
@@ -61,11 +62,15 @@ export function InvestigationPage({ namespace, name, event }: Props) {
   const finding = run?.finding ?? null;
   const summary = run?.executiveSummary ?? item.executiveSummary;
   const failure = run?.failure ?? item.failure;
-  const show = (id: string) => go(investigationLink(namespace, name, id));
+  const show = (id: string, cited?: string) => go(investigationLink(namespace, name, id, cited));
   const shown: RunShown = { item, timeline, state: state ?? item.state, finished, finding, summary, failure, changes, show };
-  const uncalled = item.conditions.find((one) => one.type === "EvidenceDegraded" && one.reason === "NoToolCalled");
+  const events = timeline.order.length === 0 ? (
+    <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
+  ) : (
+    <TimelineList timeline={timeline} event={event} quote={quote} finished={finished} toStage={toStage} link={(id) => investigationLink(namespace, name, id)} />
+  );
   return (
-    <div className={finished ? "view wide" : "view wide running"}>
+    <div className={finished ? "view wide ended" : "view wide running"}>
       <div className="run-head">
         <div className="title-row">
           <h1>{item.alertType}</h1>
@@ -76,6 +81,8 @@ export function InvestigationPage({ namespace, name, event }: Props) {
             {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
             {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
             <Copy label={ACTIONS.copyMarkdown} text={() => investigationAsMarkdown(item, timeline, finding)} />
+            <Copy label={ACTIONS.copyLink} text={() => location.href} />
+            <a className="button quiet" href={`/api/v1${pathOf(namespace, name)}`} target="_blank" rel="noopener">{ACTIONS.json}</a>
             <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
             {finished && <ReplayActions item={item} writes={world.session.hasToken} />}
           </div>
@@ -88,31 +95,55 @@ export function InvestigationPage({ namespace, name, event }: Props) {
           {item.attempt > 1 && <span>attempt {item.attempt}</span>}
           {item.objectGone && <span>object deleted, showing the record</span>}
         </div>
-        <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => document.getElementById(`stage-${stage}`)?.scrollIntoView({ block: "start" })} />
+        <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => setToStage({ stage })} />
+        {!finished && <Now timeline={timeline} />}
       </div>
       {error && error.status !== 404 && <Problem error={error} title={PROBLEMS.liveUnavailable} />}
-      {item.evidenceMissing.length > 0 && (
+      {!finding && item.evidenceMissing.length > 0 && (
         <div className="problem soft">Missing evidence: {item.evidenceMissing.join("; ")}</div>
       )}
-      {uncalled && <div className="problem soft">{uncalled.message}</div>}
-      {item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
-      <div className="columns">
-        <div className="side">
-          <Panels place="answer" run={shown} />
-          <div className="later">
-            <Panels place="context" run={shown} />
+      {!finding && item.budgetExceeded && <div className="problem soft">{item.budgetExceeded.message}</div>}
+      {finished ? (
+        <>
+          <div className="columns answer">
+            <div className="side">
+              <Panels place="story" run={shown} />
+              <div className="later">
+                <Panels place="context" run={shown} />
+              </div>
+            </div>
+            <div className="main"><Panels place="answer" run={shown} /></div>
           </div>
+          <section aria-label={SECTIONS.timeline}>{events}</section>
+        </>
+      ) : (
+        <div className="columns">
+          <div className="side">
+            <Panels place="answer" run={shown} />
+            <div className="later">
+              <Panels place="context" run={shown} />
+            </div>
+          </div>
+          <section className="main" aria-label={SECTIONS.timeline}>
+            <Panels place="story" run={shown} />
+            {events}
+          </section>
         </div>
-        <section className="main" aria-label={SECTIONS.timeline}>
-          <Panels place="story" run={shown} />
-          {timeline.order.length === 0 ? (
-            <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
-          ) : (
-            <TimelineList timeline={timeline} event={event} finished={finished} link={(id) => investigationLink(namespace, name, id)} />
-          )}
-        </section>
-      </div>
+      )}
     </div>
+  );
+}
+
+/** Tells what each agent does at the moment. */
+function Now({ timeline }: { timeline: Timeline }) {
+  const working = nowOf(timeline);
+  if (working.length === 0) return null;
+  return (
+    <ul className="now" aria-label={SECTIONS.now}>
+      {working.map((ev) => (
+        <li key={ev.id}><strong>{ev.agent}</strong> <span className="line">{ev.type === "llm_tool_call" ? String(ev.metadata["name"] ?? "") : (wordOf(EVENTS, ev.type) ?? ev.type)}</span></li>
+      ))}
+    </ul>
   );
 }
 

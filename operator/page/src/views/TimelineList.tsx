@@ -2,19 +2,24 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { counted } from "../logic/format";
-import { rowsOf, type Row, type Timeline } from "../logic/timeline";
+import { holds, rowsOf, type Row, type Timeline } from "../logic/timeline";
 import { EventRow } from "../parts/EventRow";
 import { Badge } from "../parts/parts";
 import { ACTIONS, SECTIONS } from "../words";
 
-type Props = { timeline: Timeline; event: string | null; finished: boolean; link: (id: string) => string };
+type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; link: (id: string) => string; toStage: { stage: string } | null };
 const NEAR = 160;
-const MARGIN = 24;
+const MARGIN = 64;
+/** Agents that are shown side by side, in a window of at least this width. */
+const LANES = 4;
+const WIDE = 1000;
 
-export function TimelineList({ timeline, event, finished, link }: Props) {
+export function TimelineList({ timeline, event, quote, finished, link, toStage }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
   const [search, setSearch] = useState("");
-  const rows = useMemo(() => rowsOf(timeline, chosen), [timeline, chosen]);
+  const lanes = finished && innerWidth >= WIDE ? LANES : 0;
+  const rows = useMemo(() => rowsOf(timeline, chosen, lanes), [timeline, chosen, lanes]);
+  const { isFolded, turn, turnAll, allOpen } = useFolds(finished, event);
   const shown = useMemo(() => matching(rows, search), [rows, search]);
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -24,13 +29,19 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
   });
   const virtual = useWindowVirtualizer({
     count: shown.length,
-    estimateSize: (place) => (shown[place]?.kind === "stage" ? 44 : 120),
+    estimateSize: (place) => (shown[place]?.kind === "stage" ? 44 : finished ? 34 : 120),
     getItemKey: (place) => shown[place]?.key ?? place,
     overscan: 6,
     scrollMargin: top,
   });
 
   const [following, setFollowing] = useState(!finished && !event);
+  // Events that arrived since the reader stopped following.
+  const [seen, setSeen] = useState(timeline.order.length);
+  useEffect(() => {
+    if (following) setSeen(timeline.order.length);
+  }, [following, timeline.order.length]);
+  const fresh = timeline.order.length - seen;
   const streamed = timeline.events;
   const height = virtual.getTotalSize(); // grows when rows are measured
   useEffect(() => {
@@ -48,7 +59,15 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
     return () => removeEventListener("scroll", scrolled);
   }, []);
 
-  const there = event ? shown.findIndex((row) => row.key === event) : -1;
+  useEffect(() => {
+    const place = toStage ? shown.findIndex((row) => row.kind === "stage" && row.stage === toStage.stage) : -1;
+    if (place >= 0) {
+      setFollowing(false);
+      virtual.scrollToIndex(place, { align: "start" });
+    }
+  }, [toStage]);
+
+  const there = event ? shown.findIndex((row) => holds(row, event)) : -1;
   const shownEvent = useRef<string | null>(null);
   useEffect(() => {
     if (!event || shownEvent.current === event) return;
@@ -68,12 +87,8 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
         <h2>{SECTIONS.timeline}</h2>
         <span className="hint">{counted(timeline.order.length, "events")}</span>
         <span className="spring" />
+        {finished && <button type="button" className="quiet" onClick={turnAll}>{allOpen ? ACTIONS.foldAll : ACTIONS.openAll}</button>}
         <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />
-        {!finished && (
-          <label className="follow">
-            <input type="checkbox" checked={following} onChange={(event) => setFollowing(event.target.checked)} /> Follow
-          </label>
-        )}
       </div>
       <div ref={list} className="timeline" style={{ height }}>
         {virtual.getVirtualItems().map((item) => {
@@ -83,15 +98,63 @@ export function TimelineList({ timeline, event, finished, link }: Props) {
             <div key={item.key} ref={virtual.measureElement} data-index={item.index} className="row" style={{ transform: `translateY(${item.start - top}px)` }}>
               {row.kind === "stage" ? (
                 <StageHead row={row} onAgent={(execution) => setChosen((before) => with_(before, row.stage, execution))} />
+              ) : row.kind === "lanes" ? (
+                <div className="lanes">
+                  {row.events.map((ev, place) => (
+                    <div key={ev?.id ?? place}>
+                      {ev && <EventRow ev={ev} chosen={ev.id === event} quote={ev.id === event ? quote : null} link={link(ev.id)} folded={isFolded(ev.id)} onFold={() => turn(ev.id)} />}
+                    </div>
+                  ))}
+                </div>
+              ) : finished ? (
+                <EventRow ev={row.ev} chosen={row.key === event} quote={row.key === event ? quote : null} link={link(row.key)} folded={isFolded(row.key)} onFold={() => turn(row.key)} />
               ) : (
-                <EventRow ev={row.ev} chosen={row.key === event} link={link(row.key)} />
+                <EventRow ev={row.ev} chosen={row.key === event} quote={row.key === event ? quote : null} link={link(row.key)} />
               )}
             </div>
           );
         })}
       </div>
+      {!finished && (
+        <div className="follow-bar">
+          {following ? (
+            <button type="button" onClick={() => setFollowing(false)}>{ACTIONS.pause}</button>
+          ) : (
+            <button type="button" className="primary" onClick={() => setFollowing(true)}>{fresh > 0 ? counted(fresh, "fresh") : ACTIONS.follow}</button>
+          )}
+        </div>
+      )}
     </>
   );
+}
+
+/** Remembers which events are open; those of a finished run are folded until they are opened, or followed by a link. */
+function useFolds(finished: boolean, event: string | null) {
+  const [allOpen, setAllOpen] = useState(false);
+  const [turned, setTurned] = useState<ReadonlySet<string>>(new Set());
+  const [closed, setClosed] = useState<string | null>(null);
+  const isFolded = (id: string) => finished && (id === event && id !== closed ? false : turned.has(id) === allOpen);
+  const turn = (id: string) => {
+    if (id === event && id !== closed) {
+      setClosed(id);
+      if (turned.has(id) !== allOpen) setTurned((before) => toggled(before, id));
+      return;
+    }
+    setTurned((before) => toggled(before, id));
+  };
+  const turnAll = () => {
+    setTurned(new Set());
+    setClosed(null);
+    setAllOpen(!allOpen);
+  };
+  useEffect(() => setClosed(null), [event]);
+  return { isFolded, turn, turnAll, allOpen };
+}
+
+function toggled(before: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const after = new Set(before);
+  if (!after.delete(id)) after.add(id);
+  return after;
 }
 
 /** Returns how far the end of the timeline is below the window, in pixels. Other sections may follow in narrow windows. */
@@ -131,8 +194,7 @@ function matching(rows: readonly Row[], search: string): readonly Row[] {
   if (!wanted) return rows;
   return rows.filter((row) => {
     if (row.kind === "stage") return row.name.toLowerCase().includes(wanted);
-    const { ev } = row;
-    const text = `${ev.content} ${String(ev.metadata["name"] ?? "")} ${String(ev.metadata["arguments"] ?? "")} ${ev.agent ?? ""}`;
-    return text.toLowerCase().includes(wanted);
+    const events = row.kind === "lanes" ? row.events : [row.ev];
+    return events.some((ev) => ev && `${ev.content} ${String(ev.metadata["name"] ?? "")} ${String(ev.metadata["arguments"] ?? "")} ${ev.agent ?? ""}`.toLowerCase().includes(wanted));
   });
 }

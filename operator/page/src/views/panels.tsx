@@ -4,19 +4,22 @@
  * To add a panel: write a component that takes a RunShown, and add its row. A panel that reads more than the run itself
  * requests it with useGet, and shows nothing while there is nothing to show. Add its states to fixtures/runs.ts.
  */
-import type { ComponentType } from "react";
+import { useMemo, type ComponentType } from "react";
 import type { Changes, Finding, Investigation } from "../api/types";
 import { dispatchesOf } from "../logic/hypotheses";
+import { doubtsOf } from "../logic/doubts";
+import { nextSteps } from "../logic/nextSteps";
 import { traceLink } from "../logic/route";
-import { eventOfCall, eventOfTool, type Timeline } from "../logic/timeline";
+import { eventOfCall, eventOfTool, finalAnalysisOf, type Timeline } from "../logic/timeline";
 import { ChangesStrip } from "../parts/ChangesStrip";
 import { go } from "../parts/context";
-import { FindingCard } from "../parts/FindingCard";
 import { Hypotheses } from "../parts/Hypotheses";
+import { AlertCard } from "../parts/AlertCard";
+import { EvidenceCard, FindingCard, NextStepsCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
 import { hasPrecedents, PrecedentsCard } from "../parts/Precedents";
 import { Figures, Problem, Section } from "../parts/parts";
-import { SECTIONS } from "../words";
+import { NEXT, SECTIONS } from "../words";
 import { Chat } from "./Chat";
 
 export type RunShown = {
@@ -29,13 +32,13 @@ export type RunShown = {
   failure: { reason: string; message: string } | null;
   changes: Changes | null;
   /** Opens an event of the timeline and scrolls to it. */
-  show: (event: string) => void;
+  show: (event: string, quote?: string) => void;
 };
 
 export type RunPanel = {
   name: string;
-  /** answer: the conclusion and what follows from it. context: what the run got and used. story: above the timeline. */
-  place: "answer" | "context" | "story";
+  /** answer: the conclusion and what follows from it. story: what happened around it. context: what the run got and used. */
+  place: "answer" | "story" | "context";
   shows: (run: RunShown) => boolean;
   Panel: ComponentType<RunShown>;
 };
@@ -43,12 +46,14 @@ export type RunPanel = {
 export const PANELS: readonly RunPanel[] = [
   { name: "failure", place: "answer", shows: ({ failure }) => failure !== null, Panel: Failure },
   { name: "finding", place: "answer", shows: ({ finding }) => finding !== null, Panel: Conclusion },
+  { name: "next-steps", place: "answer", shows: ({ finished }) => finished, Panel: Next },
+  { name: "evidence", place: "answer", shows: ({ finding }) => (finding?.claims.length ?? 0) > 0, Panel: Claims },
   { name: "executive-summary", place: "answer", shows: ({ summary, item }) => Boolean(summary ?? item.executiveSummaryError), Panel: Summary },
   { name: "questions", place: "answer", shows: ({ finished, state }) => finished && state !== "cancelled", Panel: Questions },
-  { name: "usage", place: "context", shows: () => true, Panel: Spending },
   { name: "alert", place: "context", shows: () => true, Panel: AlertText },
   { name: "precedents", place: "context", shows: ({ timeline }) => hasPrecedents(timeline), Panel: Earlier },
   { name: "hypotheses", place: "story", shows: ({ timeline }) => dispatchesOf(timeline).length > 0, Panel: SubAgents },
+  { name: "usage", place: "context", shows: () => true, Panel: Spending },
   { name: "changes", place: "story", shows: ({ changes }) => changes !== null, Panel: AroundOnset },
 ];
 
@@ -62,15 +67,28 @@ function Failure({ failure }: RunShown) {
 }
 
 function citing({ item, timeline, show }: RunShown) {
-  return (call: string) => {
+  return (call: string, quote?: string) => {
     const ev = eventOfCall(timeline, call);
-    if (ev) show(ev.id);
+    if (ev) show(ev.id, quote);
     else go(traceLink(item.namespace, item.name, call));
   };
 }
 
-function Conclusion(run: RunShown) {
-  return run.finding && <FindingCard finding={run.finding} onCitation={citing(run)} />;
+function Conclusion({ finding, item }: RunShown) {
+  return finding && <FindingCard finding={finding} doubts={doubtsOf(finding, item)} />;
+}
+
+function Next({ finding, summary, timeline, failure, item }: RunShown) {
+  const analysis = finalAnalysisOf(timeline);
+  const steps = useMemo(() => nextSteps({ summary: finding?.summary ?? "", executive: summary, analysis }), [finding, summary, analysis]);
+  const changes = finding?.changesForGit ?? [];
+  if (steps || changes.length > 0) return <NextStepsCard steps={steps ?? { text: "", commands: [] }} changes={changes} />;
+  const text = failure ? NEXT.failed : item.state === "cancelled" ? NEXT.cancelled : NEXT.none;
+  return <NextStepsCard steps={{ text, commands: [] }} />;
+}
+
+function Claims(run: RunShown) {
+  return run.finding && <EvidenceCard finding={run.finding} onCitation={citing(run)} />;
 }
 
 function SubAgents(run: RunShown) {
@@ -99,17 +117,7 @@ function Spending({ item }: RunShown) {
 }
 
 function AlertText({ item }: RunShown) {
-  return (
-    <Section title={SECTIONS.alert}>
-      <pre className="alert-text" tabIndex={0}>{item.alert}</pre>
-      {item.runbook && (
-        <details>
-          <summary>{SECTIONS.runbook}</summary>
-          <Markdown text={item.runbook} />
-        </details>
-      )}
-    </Section>
-  );
+  return <AlertCard text={item.alert} runbook={item.runbook} />;
 }
 
 function AroundOnset({ changes, timeline, show }: RunShown) {

@@ -44,7 +44,7 @@ const VIEW_TABLE: { [Name in Route["view"]]: View<Name> } = {
   list: { under: "investigations", draw: (route) => <List query={route.query} /> },
   investigation: {
     under: "investigations",
-    draw: ({ namespace, name, event }) => <InvestigationPage key={`${namespace}/${name}`} namespace={namespace} name={name} event={event} />,
+    draw: ({ namespace, name, event, quote }) => <InvestigationPage key={`${namespace}/${name}`} namespace={namespace} name={name} event={event} quote={quote} />,
   },
   trace: {
     under: "investigations",
