@@ -192,7 +192,7 @@ gallery: .venv/ready page ## Run the investigations of docs/gallery, and write i
 	PYTHONPATH=. $(BIN)/python -m hack.gallery
 
 # Needs Chromium and node. The pictures are committed.
-pictures: .venv/ready page hack/site/mermaid/node_modules/.ready ## Make the pictures of README and docs/
+pictures: .venv/ready page fixtures hack/site/mermaid/node_modules/.ready ## Make the pictures of README and docs/
 	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from hack.components import CHECKOUT
 from hack.site.diagrams import PICTURES, picture, sources
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, Route, async_playwright
 from rich.console import Console, Group
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -25,9 +25,9 @@ from tarsy.cli.render import RunSummary, event_block, outcome_block
 from tarsy.http.web_ui import is_built
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads
-from tarsy_dev.develop import ALERT, SHOP
 from tarsy_dev.model import demo_script
 from tarsy_dev.objects import manifest, put, put_all
+from tarsy_dev.sample import ALERTS, SHOP
 from tarsy_dev.serving import until_serving
 from tarsy_dev.sign_in_link import SignInLink, make_link
 from tarsy_dev.stack import Stack, running_stack
@@ -35,6 +35,8 @@ from tarsy_dev.stack import Stack, running_stack
 CHROMIUM: Final = "/usr/bin/chromium"
 MERMAID: Final = Path(__file__).parent / "mermaid" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 ASSETS: Final = CHECKOUT / "docs" / "assets"
+FIXTURES: Final = CHECKOUT / "build" / "page-fixtures"
+FIXTURES_ORIGIN: Final = "http://fixtures.test"
 SECONDS: Final = 120.0
 COLUMNS: Final = 104
 _FIRST: Final = 2
@@ -97,6 +99,24 @@ async def make_web_ui(browser: Browser, link: SignInLink, name: str) -> None:
     await context.close()
 
 
+async def make_needs_you(browser: Browser) -> None:
+    """Takes a picture of a call that waits for people, from fixture data."""
+    context = await browser.new_context(viewport={"width": 1360, "height": 850}, color_scheme="light")
+    page = await context.new_page()
+    page.set_default_timeout(SECONDS * 1000)
+
+    async def answer(route: Route) -> None:
+        name = re.sub(r"[?#].*", "", route.request.url.removeprefix(f"{FIXTURES_ORIGIN}/"))
+        found = FIXTURES / name
+        await (route.fulfill(path=found) if found.is_file() else route.abort())
+
+    await page.route("**/*", answer)
+    await page.goto(f"{FIXTURES_ORIGIN}/fixtures.html?state=approval")
+    await page.get_by_role("button", name="Approve").wait_for()
+    await page.screenshot(path=ASSETS / "needs-you.png")
+    await context.close()
+
+
 @contextlib.asynccontextmanager
 async def _finished_run() -> AsyncIterator[tuple[Stack, SignInLink, UUID, str]]:
     async with running_stack(durable=False, api="embedded") as stack:
@@ -107,7 +127,7 @@ async def _finished_run() -> AsyncIterator[tuple[Stack, SignInLink, UUID, str]]:
         operator = stack.operator(**link.environment)
         try:
             await until_serving(stack)
-            (alert,) = manifest(ALERT)
+            (alert,) = manifest(ALERTS["crash-loop"])
             await put(stack.client, {**alert, "metadata": {**alert["metadata"], "namespace": SHOP}})
             run, name = await _finished(stack)
             yield stack, link, run, name
@@ -132,6 +152,7 @@ async def make_pictures(*, diagrams_only: bool) -> None:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         await make_diagrams(browser)
         if not diagrams_only:
+            await make_needs_you(browser)
             async with _finished_run() as (stack, link, run, name):
                 pool = await open_pool(stack.database_url, max_size=2, application="pictures")
                 try:
