@@ -25,11 +25,24 @@ _SCENARIOS = (
     "react",
     "replay_coverage",
     "resilience",
+    "skills",
+    "sub_agents",
     "timeout",
     "tool_policy",
 )
 """All but test_replay: that a replay is byte-equal is shown on both."""
-_REPLAYED = ("budget", "cancellation", "conclude", "concurrency", "propagation", "resilience", "timeout", "tool-policy")
+_REPLAYED = (
+    "budget",
+    "cancellation",
+    "conclude",
+    "concurrency",
+    "propagation",
+    "resilience",
+    "skills",
+    "sub-agents",
+    "timeout",
+    "tool-policy",
+)
 """All but one, which has stages and agents side by side."""
 _PROMOTIONS = (
     "evaluation_that_cannot_start",
@@ -116,6 +129,7 @@ ONCE = {
     "tests/integration/controllers/test_incident_keys.py": _CONTROLLERS,
     "tests/integration/controllers/test_notification_targets.py": _CONTROLLERS,
     **{f"tests/integration/controllers/test_promotion.py::test_{name}": _CONTROLLERS for name in _PROMOTIONS},
+    "tests/integration/controllers/test_precedents.py": _CONTROLLERS,
     "tests/integration/controllers/test_readiness.py": _CONTROLLERS,
     "tests/integration/controllers/test_replays.py": _CONTROLLERS,
     "tests/integration/controllers/test_skills.py": _CONTROLLERS,
@@ -131,6 +145,8 @@ ONCE = {
     "tests/integration/http/test_mcp_endpoint.py": _HTTP,
     "tests/integration/http/test_openapi.py": _HTTP,
     "tests/integration/http/test_plans.py": _HTTP,
+    "tests/integration/http/test_runbooks.py": _HTTP,
+    "tests/integration/http/test_schedules.py": _HTTP,
     "tests/integration/http/test_skills.py": _HTTP,
     "tests/integration/http/test_timeline_api.py": _HTTP,
     "tests/integration/http/test_unstarted.py": _HTTP,
