@@ -119,7 +119,7 @@ async def test_each_replica_is_believed_and_nothing_else_of_the_configuration_is
     before = await admin.get("MutatingWebhookConfiguration", None, CONFIGURATION)
     async with as_user(OPERATOR) as operator, serving(operator) as second:
         both = await admin.get("MutatingWebhookConfiguration", None, CONFIGURATION)
-        assert len(both["webhooks"]) == 2
+        assert len(both["webhooks"]) == 3
         for hook in both["webhooks"]:
             assert base64.b64decode(hook["clientConfig"].pop("caBundle")).count(b"BEGIN CERTIFICATE") == 2
         for hook in before["webhooks"]:
