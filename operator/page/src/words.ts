@@ -163,6 +163,7 @@ export const VIEWS = {
   usage: "Usage",
   suites: "Suites",
   approvals: "Needs you",
+  reviews: "Reviews",
   compare: "Compare",
   trace: "Trace",
   signIn: "Sign in",
@@ -175,6 +176,7 @@ export const SECTIONS = {
   next: "What to do next",
   evidence: "Evidence",
   alertText: "Text of the alert",
+  review: "Was it right?",
   executiveSummary: "Executive summary",
   questions: "Questions",
   usage: "Usage",
@@ -275,6 +277,27 @@ export const NOUNS = {
   changed: ["new or changed investigation: refresh", "new or changed investigations: refresh"],
 } as const;
 
+export const REVIEW_STATE_WORDS = { NeedsReview: "Needs review", InProgress: "In progress", Reviewed: "Reviewed" } as const;
+
+export const REVIEW_VERDICTS = { Right: "Right", Partly: "Partly", Wrong: "Wrong" } as const;
+
+export const REVIEW = {
+  states: "State of the reviews",
+  choose: "Choose",
+  together: "Review the chosen findings",
+  chosen: "chosen",
+  claim: "I review it",
+  reopen: "Reopen",
+  claimedBy: "claimed by",
+  reviewedBy: "reviewed by",
+  past: "does not count any more",
+  cause: "Root cause",
+  causeForm: "Write the root cause as Kind/name, such as Deployment/checkout.",
+  note: "Note",
+  stored: "Your Review was created.",
+  more: "There are more; review the first ones, or use kubectl tarsy reviews.",
+} as const;
+
 export const ACTIONS = {
   signIn: "Sign in",
   signOut: "Sign out",
@@ -345,6 +368,7 @@ export const GROUPS = { model: "Model", provider: "Provider", chain: "Chain", al
 export const PERIODS = { 3600: "Last hour", 86_400: "Last 24 hours", 604_800: "Last 7 days", 2_592_000: "Last 30 days" } as const;
 
 export const EMPTY = {
+  noReviews: "No finding is in this state.",
   loading: "Loading …",
   noInvestigations: "No investigations yet. Submit an alert, or apply one with kubectl.",
   noMatch: "No investigations match the filters.",

@@ -2,6 +2,7 @@
  * Parses and builds URLs of views. The whole route is in the fragment (`#`): links can be shared, and no server sees it.
  */
 import { FLAWS } from "../words";
+import { readReviewState, type ReviewState } from "./review";
 
 export type Route =
   | { view: "list"; query: ListQuery }
@@ -11,6 +12,7 @@ export type Route =
   | { view: "suites" }
   | { view: "suite"; namespace: string; name: string; run: string | null; kase: string | null }
   | { view: "approvals" }
+  | { view: "reviews"; state: ReviewState }
   | { view: "approval"; namespace: string; name: string }
   | { view: "submit" }
   | { view: "system" }
@@ -51,6 +53,8 @@ export function parse(hash: string): Route {
       const [namespace, name] = rest;
       return namespace && name ? { view: "approval", namespace, name } : { view: "approvals" };
     }
+    case "reviews":
+      return { view: "reviews", state: readReviewState(query.get("state")) };
     case "submit":
     case "system":
       return { view: first };
@@ -106,6 +110,10 @@ export function traceLink(namespace: string, name: string, call?: string): strin
 
 export function compareLink(namespace: string, first: string, second: string): string {
   return `#/compare/${namespace}/${first}/${encodeURIComponent(second)}`;
+}
+
+export function reviewsLink(state: ReviewState): string {
+  return `#/reviews?state=${state}`;
 }
 
 export function approvalLink(namespace: string, name: string): string {

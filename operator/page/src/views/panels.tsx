@@ -19,6 +19,7 @@ import { EvidenceCard, FindingCard, NextStepsCard } from "../parts/FindingCard";
 import { Markdown } from "../parts/Markdown";
 import { hasPrecedents, PrecedentsCard } from "../parts/Precedents";
 import { Figures, Problem, Section } from "../parts/parts";
+import { ReviewBox } from "../parts/ReviewBox";
 import { NEXT, SECTIONS } from "../words";
 import { Chat } from "./Chat";
 
@@ -49,6 +50,7 @@ export const PANELS: readonly RunPanel[] = [
   { name: "next-steps", place: "answer", shows: ({ finished }) => finished, Panel: Next },
   { name: "evidence", place: "answer", shows: ({ finding }) => (finding?.claims.length ?? 0) > 0, Panel: Claims },
   { name: "executive-summary", place: "answer", shows: ({ summary, item }) => Boolean(summary ?? item.executiveSummaryError), Panel: Summary },
+  { name: "review", place: "answer", shows: ({ finished, finding, state }) => finished && finding !== null && state !== "cancelled", Panel: Review },
   { name: "questions", place: "answer", shows: ({ finished, state }) => finished && state !== "cancelled", Panel: Questions },
   { name: "alert", place: "context", shows: () => true, Panel: AlertText },
   { name: "precedents", place: "context", shows: ({ timeline }) => hasPrecedents(timeline), Panel: Earlier },
@@ -106,6 +108,10 @@ function Summary({ summary, item }: RunShown) {
 
 function Earlier({ item, timeline }: RunShown) {
   return <PrecedentsCard namespace={item.namespace} name={item.name} timeline={timeline} />;
+}
+
+function Review({ item }: RunShown) {
+  return <ReviewBox namespace={item.namespace} name={item.name} uid={item.uid} />;
 }
 
 function Questions({ item, timeline }: RunShown) {

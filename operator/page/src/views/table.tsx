@@ -14,6 +14,7 @@ import { List } from "./List";
 const ApprovalPage = lazy(() => import("./Approval"));
 const Approvals = lazy(() => import("./Approvals"));
 const ComparePage = lazy(() => import("./Compare"));
+const Reviews = lazy(() => import("./Reviews"));
 const Submit = lazy(() => import("./Submit"));
 const SuitePage = lazy(() => import("./Suite"));
 const Suites = lazy(() => import("./Suites"));
@@ -27,12 +28,13 @@ type View<Name extends Route["view"]> = {
   draw: (route: Extract<Route, { view: Name }>) => ReactNode;
 };
 
-type Entry = "investigations" | "approvals" | "submit" | "suites" | "system" | "usage";
+type Entry = "investigations" | "approvals" | "reviews" | "submit" | "suites" | "system" | "usage";
 
 /** Entries of the navigation, in order. */
 export const NAVIGATION: readonly { entry: Entry; link: string; words: string }[] = [
   { entry: "investigations", link: "#/investigations", words: VIEWS.investigations },
   { entry: "approvals", link: "#/approvals", words: VIEWS.approvals },
+  { entry: "reviews", link: "#/reviews", words: VIEWS.reviews },
   { entry: "submit", link: "#/submit", words: ACTIONS.submit },
   { entry: "suites", link: "#/suites", words: VIEWS.suites },
   { entry: "system", link: "#/system", words: VIEWS.system },
@@ -53,6 +55,7 @@ const VIEW_TABLE: { [Name in Route["view"]]: View<Name> } = {
   compare: { under: "investigations", draw: ({ namespace, first, second }) => <ComparePage namespace={namespace} first={first} second={second} /> },
   approvals: { under: "approvals", draw: () => <Approvals /> },
   approval: { under: "approvals", draw: ({ namespace, name }) => <ApprovalPage key={`${namespace}/${name}`} namespace={namespace} name={name} /> },
+  reviews: { under: "reviews", draw: ({ state }) => <Reviews key={state} state={state} /> },
   submit: { under: "submit", draw: () => <Submit /> },
   suites: { under: "suites", draw: () => <Suites /> },
   suite: {
