@@ -19,6 +19,7 @@ from tarsy.controllers.machinery.context import ReconcileContext, SecretReader
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.notifications.request_text import template_fault
 from tarsy.controllers.promotion.promoted import with_promotion
+from tarsy.controllers.readiness.calibration import CALIBRATION_SECONDS, with_calibration
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.readiness.reach import with_reach
@@ -104,6 +105,13 @@ async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None
             again_decided = AFTER_ERROR_SECONDS
         if again_decided is not None:
             waits.append(again_decided)
+    if isinstance(obj, Chain) and isinstance(status, ChainStatus) and context.store.reviews is not None:
+        try:
+            status = await with_calibration(status, obj, context.store.reviews, context, now)
+        except StoreError as error:
+            _log.warning("the verdicts on findings of %s could not be counted; retrying: %s", obj, error)
+            status = status.model_copy(update={"calibration": obj.status.calibration})
+        waits.append(CALIBRATION_SECONDS)
     if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
         waits.append(SETTLED_RECHECK_SECONDS)
     await write_status(client, cache, obj, status)

@@ -17,6 +17,7 @@ from tarsy.controllers.readiness.serving import ServedCalls
 from tarsy.controllers.runs.inputs import KeptText, no_text
 from tarsy.controllers.runs.runbooks import Runbooks
 from tarsy.controllers.schedules.times import FiringResult
+from tarsy.evals.calibration import HIGH_FLOOR
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
@@ -124,6 +125,9 @@ class ControllerSettings:
 
     git_hosts: tuple[str, ...] = ()
     """Hosts of Git repositories that the administrator allows."""
+
+    calibration_floor: float = HIGH_FLOOR
+    """Smallest lower end of the interval of right findings with confidence High."""
 
     runbook_hosts: tuple[str, ...] = ()
     """Hosts of runbooks that the administrator allows, beside those of each namespace's InvestigationDefaults."""

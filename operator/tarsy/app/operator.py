@@ -180,7 +180,7 @@ def _controller(
             revisions=Revisions(pool),
             approvals=ApprovalStore(pool),
             definitions=ToolDefinitions(pool),
-            reviews=Reviews(pool),
+            reviews=Reviews(pool, metrics),
             git_texts=GitTextStore(pool),
         ),
         ControllerSettings(
@@ -188,6 +188,7 @@ def _controller(
             namespaces=controlled.namespaces,
             operator_namespace=controlled.operator_namespace,
             git_hosts=controlled.git_hosts,
+            calibration_floor=controlled.calibration_floor,
             runbook_hosts=controlled.runbook_hosts,
             require_author=settings.webhook.require_author,
         ),

@@ -117,6 +117,7 @@ _TOOL_ERROR = Label("outcome", ("failed", "interrupted"))
 CONFIDENCE = Label("confidence", ("High", "Medium", "Low", "Inconclusive", "none"))
 SEARCHED = Label("outcome", ("found", "none", "failed"))
 ENDING = Label("ending", ("Confirmed", "Partly", "Unknown", "Refuted"))
+FINDING_VERDICT = Label("verdict", ("Right", "Partly", "Wrong"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes"))
 DISPATCH = Label("result", ("completed", "failed", "cancelled", "timed_out", "refused"))
@@ -273,6 +274,10 @@ HISTORY_WATCHES = _asked(
 
 EVAL_SAMPLES = _counter("eval_samples", "Samples of EvalRuns that have ended.", EVAL_OUTCOME)
 EVAL_RUNS = _counter("eval_runs", "EvalRuns that have ended, by verdict.", EVAL_VERDICT)
+
+FINDING_VERDICTS = _counter(
+    "finding_verdicts", "Verdicts of people on findings, by the confidence of the finding.", CONFIDENCE, FINDING_VERDICT
+)
 
 SCHEDULE_TIMES = _counter("schedule_firings", "Times of AlertSchedules, by what became of them.", FIRING_RESULT)
 

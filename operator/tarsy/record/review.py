@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Any, Final, Self
 from uuid import UUID
 
+from tarsy.record.finding import Confidence
+
 MAX_REVIEW_ACTIVITIES: Final = 500
 """Entries that the log of an investigation holds at most."""
 
@@ -153,6 +155,14 @@ class QueuedReview:
     claimed_by: tuple[str, ...]
     reviewed_by: tuple[str, ...]
     changed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedFinding:
+    """The confidence of a finding, and what people found."""
+
+    confidence: Confidence
+    verdict: ReviewVerdict
 
 
 def why_unreviewable(run: ReviewableRun | None, which: str) -> tuple[str, str] | None:

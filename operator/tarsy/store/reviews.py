@@ -11,8 +11,12 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.observe.metric_table import FINDING_VERDICTS
+from tarsy.observe.metrics import Metrics
+from tarsy.record.finding import Confidence
 from tarsy.record.review import (
     MAX_REVIEW_ACTIVITIES,
+    JudgedFinding,
     QueuedReview,
     ReviewableRun,
     ReviewAction,
@@ -29,6 +33,10 @@ REVIEW_LOCK = 726_197_933
 """First key of the advisory lock of an investigation's reviews."""
 
 
+MAX_JUDGED = 1000
+"""Newest verdicts on the findings of a Chain that are counted."""
+
+
 class ReviewLogFull(Exception):
     """The log of an investigation holds no more entries."""
 
@@ -38,10 +46,12 @@ class Reviews:
 
     Args:
         pool: from `open_pool`.
+        metrics: counts verdicts; None: nothing does.
     """
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, metrics: Metrics | None = None) -> None:
         self._pool = pool
+        self._metrics = metrics
         self._sql = load("reviews")
 
     async def reviewable(self, namespace: str, name: str, uid: UUID | None = None) -> ReviewableRun | None:
@@ -74,6 +84,8 @@ class Reviews:
             ReviewLogFull: the log holds no more entries.
         """
 
+        counted: list[str | None] = []
+
         async def write(connection: asyncpg.Connection) -> ReviewSummary | None:
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=REVIEW_LOCK, investigation=investigation))
@@ -83,12 +95,16 @@ class Reviews:
                     return summarize_reviews(log)
                 if len(log) >= MAX_REVIEW_ACTIVITIES:
                     raise ReviewLogFull(f"the reviews of an investigation have at most {MAX_REVIEW_ACTIVITIES} entries")
-                at = await connection.fetchval(*self._append(investigation, object_uid, said))
-                if at is None:
+                appended = await connection.fetchrow(*self._append(investigation, object_uid, said))
+                if appended is None:
                     return None
+                counted.append(appended["confidence"])
                 return await self._summarize(connection, investigation, [*log, said])
 
-        return await call(self._pool, "store a review", write)
+        summary = await call(self._pool, "store a review", write)
+        if counted and said.verdict is not None and self._metrics is not None:
+            self._metrics.add(FINDING_VERDICTS, confidence=counted[-1] or "none", verdict=said.verdict.value)
+        return summary
 
     async def release(self, object_uid: UUID) -> UUID | None:
         """Ends the claim of a deleted Review; returns its investigation, None when it claimed nothing."""
@@ -110,6 +126,18 @@ class Reviews:
             return run
 
         return await call(self._pool, "release a claimed review", write)
+
+    async def judged(self, namespace: str, chain: str, limit: int = MAX_JUDGED) -> list[JudgedFinding]:
+        """Returns the newest findings of a Chain that have a verdict, the newest first.
+
+        Args:
+            namespace: of the Chain.
+            chain: its name.
+            limit: maximum number.
+        """
+        values = {"namespace": namespace, "chain": chain, "limit": limit}
+        rows = await self._fetch("count verdicts", "judged", **values)
+        return [JudgedFinding(Confidence(row["confidence"]), ReviewVerdict(row["verdict"])) for row in rows]
 
     async def queue(
         self,

@@ -7,6 +7,8 @@ import asyncpg
 import pytest
 
 from integration.store.build import new_run
+from tarsy.observe.metric_table import FINDING_VERDICTS
+from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.review import ReviewAction, ReviewActivity, ReviewState, ReviewVerdict
 from tarsy.store.reviews import ReviewLogFull, Reviews
@@ -110,3 +112,20 @@ async def test_reviews_go_with_the_record_and_no_earlier(pool: asyncpg.Pool) -> 
     assert await reviews.log(run) == [] and await reviews.queue(REVIEWED, None, 1) == []
     assert await reviews.note(run, uuid4(), verdict("anna")) is None
     assert await reviews.reviewable("team-a", "a") is None
+
+
+async def test_verdicts_are_counted_by_chain_and_confidence(pool: asyncpg.Pool) -> None:
+    metrics = Metrics()
+    reviews = Reviews(pool, metrics)
+    runs = [await ended(pool, name, minute) for minute, name in enumerate("abc")]
+    await reviews.note(runs[0], uuid4(), verdict("anna"))
+    review = uuid4()
+    for _ in range(2):
+        await reviews.note(runs[1], review, verdict("anna", ReviewVerdict.WRONG))
+    await reviews.note(runs[2], uuid4(), claim("anna"))
+    assert [one.verdict for one in await reviews.judged("team-a", "crashloop")] == [
+        ReviewVerdict.WRONG,
+        ReviewVerdict.RIGHT,
+    ]
+    assert await reviews.judged("team-b", "crashloop") == [] and await reviews.judged("team-a", "other") == []
+    assert metrics.value(FINDING_VERDICTS, confidence="High", verdict="Wrong") == 1

@@ -245,6 +245,13 @@ class ReconcileSettings(SettingsTopic):
     git_ca_file: Annotated[FilePath | None, Flag("--git-ca-file", metavar="FILE")] = Field(
         None, description="Certificate authorities of Git servers in PEM form, beside those of the system."
     )
+    calibration_floor: Annotated[float, Flag("--calibration-floor")] = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Smallest lower end of the 95 % interval of the share of right findings with confidence High. A "
+        "Chain with 20 verdicts or more that is below it is not Calibrated.",
+    )
     server_check_seconds: Annotated[float | None, Flag("--server-check-seconds")] = Field(
         60.0,
         ge=1,

@@ -377,6 +377,10 @@ class ChainStatus(ConfigStatus):
     candidate_revision: Revision | None = Field(
         default=None, description="Revision of the current objects, where it does not serve yet."
     )
+    calibration: Annotated[str, clipped(96), StringConstraints(max_length=96)] | None = Field(
+        default=None,
+        description="Findings that people called right, of all with a verdict, by confidence: High 12/20, Low 5/9.",
+    )
 
 
 def in_brief(names: Sequence[str], limit: int = MAX_BRIEF) -> str | None:
@@ -416,6 +420,13 @@ class Chain(Resource[ChainSpec, ChainStatus]):
         AGE,
         Column("Description", ".spec.description", description="Purpose of the chain.", wide=True),
         NOTIFY_COLUMN,
+        Column("Right", ".status.calibration", description="Right findings of the reviewed ones.", wide=True),
+        Column(
+            "Calibrated",
+            '.status.conditions[?(@.type=="Calibrated")].status',
+            description="Whether findings with confidence High were right often enough.",
+            wide=True,
+        ),
         Column(
             "Reach",
             '.status.conditions[?(@.type=="ReachBound")].reason',

@@ -58,6 +58,7 @@ class ConditionType(StrEnum):
     NOTIFICATIONS_READY = "NotificationsReady"
     REACH_BOUND = "ReachBound"
     PROMOTED = "Promoted"
+    CALIBRATED = "Calibrated"
     ACCEPTED = "Accepted"
     FINISHED = "Finished"
     SUCCEEDED = "Succeeded"

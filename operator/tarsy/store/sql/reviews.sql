@@ -14,7 +14,7 @@ SELECT pg_advisory_xact_lock(:key, hashtext(:investigation::uuid::text))
 INSERT INTO review_activity (investigation, review, object_uid, author, action, verdict, root_cause, note)
 SELECT :investigation, :review, :object_uid, :author, :action, :verdict, :root_cause, :note
 FROM investigation WHERE id = :investigation
-RETURNING at
+RETURNING at, (SELECT i.finding->>'confidence' FROM investigation i WHERE i.id = :investigation) AS confidence
 
 -- The last entry of a deleted object, if it is a claim.
 -- name: claim_of
@@ -47,3 +47,9 @@ WHERE i.finished_at IS NOT NULL AND i.finding IS NOT NULL AND i.parent IS NULL A
     AND (:namespace_uids::text[] IS NULL OR i.namespace_uid = ANY(:namespace_uids))
     AND (:after_time::timestamptz IS NULL OR (i.finished_at, i.id) < (:after_time, :after_id::uuid))
 ORDER BY i.finished_at DESC, i.id DESC LIMIT :limit
+
+-- Findings of a Chain with a verdict, the newest first.
+-- name: judged
+SELECT confidence, verdict FROM review_summary
+WHERE chain_namespace = :namespace AND chain = :chain AND verdict IS NOT NULL AND confidence IS NOT NULL
+ORDER BY finished_at DESC LIMIT :limit
