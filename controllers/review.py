@@ -44,7 +44,9 @@ async def reconcile(review: Review, reviews: Reviews, context: ReconcileContext)
         StoreError: Postgres is unavailable.
     """
     ref, namespace = review.spec.investigation_ref, review.metadata.namespace
-    run = await reviews.reviewable(namespace, ref.name, _uid(review))
+    found = await context.kubernetes.client.find("Namespace", None, namespace) or {}
+    namespace_uid = str(found.get("metadata", {}).get("uid", ""))
+    run = await reviews.reviewable(namespace, namespace_uid, ref.name, _uid(review))
     unreviewable = why_unreviewable(run, _which(review))
     if unreviewable is not None:
         unreviewable = (unreviewable[0], f"spec.investigationRef: {unreviewable[1]}")

@@ -54,15 +54,19 @@ class Reviews:
         self._metrics = metrics
         self._sql = load("reviews")
 
-    async def reviewable(self, namespace: str, name: str, uid: UUID | None = None) -> ReviewableRun | None:
+    async def reviewable(
+        self, namespace: str, namespace_uid: str, name: str, uid: UUID | None = None
+    ) -> ReviewableRun | None:
         """Returns the investigation of a name; None without a record.
 
         Args:
             namespace: of the investigation.
-            name: of it.
+            namespace_uid: uid of the namespace, which tells it from a deleted one of this name.
+            name: of the investigation.
             uid: of an older one of this name; None: the latest.
         """
-        rows = await self._fetch("find an investigation", "reviewable", namespace=namespace, name=name, uid=uid)
+        where = {"namespace": namespace, "namespace_uid": namespace_uid}
+        rows = await self._fetch("find an investigation", "reviewable", **where, name=name, uid=uid)
         return ReviewableRun(**rows[0]) if rows else None
 
     async def log(self, investigation: UUID) -> list[ReviewActivity]:

@@ -106,7 +106,7 @@ async def test_commands_review_findings_and_make_cases_of_them(
             await write_reviews(client, namespace, ["shop.one"], SaidReview("Complete", "Right", "checkout"), "text")
         with pytest.raises(ApiUseError, match="no verdict that counts names the root cause"):
             await show_reviews(client, namespace, ["shop.one"], "text", as_case=True)
-        run = await Reviews(site.services.pool).reviewable(namespace, "shop.one")
+        run = await Reviews(site.services.pool).reviewable(namespace, await site.uid_of(namespace), "shop.one")
         assert run is not None
         cause = {"kind": "Deployment", "name": "checkout"}
         entry = ReviewActivity("annas", "anna", ReviewAction.COMPLETED, ReviewVerdict.RIGHT, cause, "As it said.")

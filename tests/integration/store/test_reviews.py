@@ -111,7 +111,15 @@ async def test_reviews_go_with_the_record_and_no_earlier(pool: asyncpg.Pool) -> 
     await pool.execute("DELETE FROM investigation WHERE id = $1", run)
     assert await reviews.log(run) == [] and await reviews.queue(REVIEWED, None, 1) == []
     assert await reviews.note(run, uuid4(), verdict("anna")) is None
-    assert await reviews.reviewable("team-a", "a") is None
+    assert await reviews.reviewable("team-a", "uid-of-team-a", "a") is None
+
+
+async def test_a_namespace_of_the_same_name_has_no_findings_of_the_deleted_one(pool: asyncpg.Pool) -> None:
+    reviews, run = Reviews(pool), await ended(pool, "a")
+    found = await reviews.reviewable("team-a", "uid-of-team-a", "a")
+    assert found is not None and found.id == run
+    assert await reviews.reviewable("team-a", "another-uid", "a") is None
+    assert await reviews.reviewable("team-a", "another-uid", "a", run) is None
 
 
 async def test_verdicts_are_counted_by_chain_and_confidence(pool: asyncpg.Pool) -> None:

@@ -65,7 +65,7 @@ async def get_review(ask: CheckedRequest) -> ReviewView:
     """Returns what people said about the finding of an investigation."""
     run = await located(ask, ask.query(RunUidQuery).uid)
     reviews = Reviews(ask.services.pool)
-    found = await reviews.reviewable(ask.namespace, ask.name, run)
+    found = await reviews.reviewable(ask.namespace, ask.namespace_uid, ask.name, run)
     if found is None:
         raise NotFound(f"the record of investigation {ask.namespace}/{ask.name} has just been deleted")
     reviewable = why_unreviewable(found, ask.name) is None
@@ -77,7 +77,7 @@ async def create_reviews(ask: CheckedRequest) -> ReviewResults:
     body, client = ask.body(ReviewsBody), ask.as_caller()
     results, reviews = [], Reviews(ask.services.pool)
     for name in dict.fromkeys(body.investigations):
-        run = await reviews.reviewable(ask.namespace, name)
+        run = await reviews.reviewable(ask.namespace, ask.namespace_uid, name)
         if (why := why_unreviewable(run, f"Investigation {ask.namespace}/{name}")) is not None:
             results.append(ReviewResult(investigation=name, review=None, error=why[1]))
             continue

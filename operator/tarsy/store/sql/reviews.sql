@@ -33,7 +33,8 @@ ON CONFLICT (investigation) DO UPDATE SET state = excluded.state, verdict = excl
 -- name: reviewable
 SELECT i.id, i.finished_at IS NOT NULL AS finished, i.finding IS NOT NULL AS finding, i.replay
 FROM investigation i
-WHERE i.namespace = :namespace AND i.name = :name AND i.parent IS NULL AND (:uid::uuid IS NULL OR i.id = :uid)
+WHERE i.namespace = :namespace AND i.namespace_uid = :namespace_uid AND i.name = :name AND i.parent IS NULL
+    AND (:uid::uuid IS NULL OR i.id = :uid)
 ORDER BY i.accepted_at DESC LIMIT 1
 
 -- The queue: finished investigations with a finding, the last to end first.
