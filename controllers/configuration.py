@@ -33,9 +33,10 @@ from tarsy.plan.check import config_maps, notify_secrets, secrets
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.plan.model import SecretKey
 from tarsy.plan.readiness import UNKNOWN_READINESS, USABLE, PlanReadiness, readiness
+from tarsy.resources.brief_names import in_brief
 from tarsy.resources.meta import AnyResource, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1.alert_route import AlertRoute
-from tarsy.resources.v1alpha1.chain import Chain, ChainStatus, in_brief
+from tarsy.resources.v1alpha1.chain import Chain, ChainStatus
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.store.errors import StoreError

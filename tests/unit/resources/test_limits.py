@@ -2,8 +2,8 @@
 
 import pytest
 
+from tarsy.resources.brief_names import MAX_BRIEF, in_brief
 from tarsy.resources.parse import InvalidResource, parse_object
-from tarsy.resources.v1alpha1.chain import MAX_BRIEF, in_brief
 
 REF = {"name": "x", "key": "k"}
 

@@ -5,11 +5,11 @@ Decision: a stage lists agents or repeats one of them (replicas), never both, so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
+from tarsy.resources.brief_names import MAX_BRIEF
 from tarsy.resources.meta import AGE, Column, Resource
 from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Unique, ValidationRule, clipped
 from tarsy.resources.v1alpha1.common import (
@@ -41,9 +41,6 @@ from tarsy.resources.v1alpha1.skill import SkillSelections
 
 Revision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16)]
 """The first 16 hexadecimal digits of the digest of a revision."""
-
-MAX_BRIEF = 64
-"""Maximum characters of the alert types column."""
 
 
 DEFAULT_DISPATCHES = 10
@@ -381,25 +378,6 @@ class ChainStatus(ConfigStatus):
         default=None,
         description="Findings that people called right, of all with a verdict, by confidence: High 12/20, Low 5/9.",
     )
-
-
-def in_brief(names: Sequence[str], limit: int = MAX_BRIEF) -> str | None:
-    """Returns the names joined by commas, abbreviated to the first ones and the number of the rest; None without a
-    name.
-
-    Args:
-        names: names to join.
-        limit: maximum characters of the result.
-    """
-    if not names:
-        return None
-    for count in range(len(names), 0, -1):
-        more = f", +{len(names) - count}" if count < len(names) else ""
-        text = ", ".join(names[:count]) + more
-        if len(text) <= limit:
-            return text
-    more = f"…, +{len(names) - 1}" if len(names) > 1 else "…"
-    return names[0][: limit - len(more)] + more
 
 
 class Chain(Resource[ChainSpec, ChainStatus]):
