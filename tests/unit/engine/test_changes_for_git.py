@@ -2,9 +2,10 @@
 
 import pytest
 
-from tarsy.plan.model import AgentPlan, ApprovalPlan
+from tarsy.plan.model import AgentPlan, ApprovalPlan, DelegationPlan, SubAgentPlan
 from tarsy.record.finding import Finding
 from tarsy.record.git_change import MAX_CHANGES, PATCH_LIMIT, ChangeForGit, ManagedObject, distinct_changes
+from tarsy.record.messages import ToolCall
 from tarsy.record.run import State
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage
 from unit.engine.people import ScriptedPeople
@@ -66,6 +67,19 @@ async def test_changes_of_agents_side_by_side_survive_their_synthesis_and_later_
     outcome = await made.run(plan(stage("fix", _gated("left"), _gated("right")), stage("end", agent("last"))))
     assert outcome.finding is not None
     assert {change.tool for change in outcome.finding.changes_for_git} == {SCALE, PATCH}
+
+
+async def test_the_change_of_a_sub_agent_is_in_the_finding_of_its_parent() -> None:
+    dispatch = ToolCall("d1", "dispatch_agent", '{"name": "kubernetes-agent", "task": "scale it"}')
+    script = {
+        "lead": [Answer(tool_calls=(dispatch,)), Answer("I wait."), Answer(STRUCTURED)],
+        "kubernetes-agent-1": [Answer(tool_calls=(call(SCALE),)), Answer("It belongs into Git.")],
+    }
+    made = _scene(script, _change())
+    sub = SubAgentPlan(agent=_gated("kubernetes-agent"), max_dispatches=1)
+    lead = agent("lead").model_copy(update={"delegation": DelegationPlan(agents=(sub,))})
+    outcome = await made.run(plan(stage("fix", lead)))
+    assert outcome.finding is not None and outcome.finding.changes_for_git == (_change(),)
 
 
 async def test_a_run_that_lost_its_process_anywhere_has_the_change_in_its_finding() -> None:
