@@ -210,9 +210,11 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
     assert {resource["name"]: resource["verbs"] for resource in listed["resources"]} == {
         "changes": ["list"],
         "investigations/events": ["get"],
+        "investigations/review": ["get"],
         "investigations/timeline": ["get"],
         "investigations/trace": ["get"],
         "mcpservers/tools": ["get"],
+        "reviews": ["list"],
         "skills/text": ["get"],
         "toolapprovals/evidence": ["get"],
         "triage": ["list"],

@@ -319,5 +319,6 @@ async def test_kubectl_finds_the_resources_by_discovery(doors: Doors, kube: Kube
     listed = (await kube.read(AGGREGATED_PREFIX))["resources"]
     assert {(one["name"], *one["verbs"]) for one in listed if "/" not in one["name"]} == {
         ("changes", "list"),
+        ("reviews", "list"),
         ("triage", "list"),
     }
