@@ -26,8 +26,8 @@ from tarsy.http.web_ui import is_built
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads
 from tarsy_dev.model import demo_script
-from tarsy_dev.objects import manifest, put, put_all
-from tarsy_dev.sample import ALERTS, SHOP
+from tarsy_dev.objects import put
+from tarsy_dev.sample import SHOP, let_agents_read, put_before, put_scenario, sample_alert
 from tarsy_dev.serving import until_serving
 from tarsy_dev.sign_in_link import SignInLink, make_link
 from tarsy_dev.stack import Stack, running_stack
@@ -120,15 +120,16 @@ async def make_needs_you(browser: Browser) -> None:
 @contextlib.asynccontextmanager
 async def _finished_run() -> AsyncIterator[tuple[Stack, SignInLink, UUID, str]]:
     async with running_stack(durable=False, api="embedded") as stack:
+        await put_before(stack.client)
         await stack.install()
         await stack.use_model(demo_script())
-        await put_all(stack.client, manifest("samples/demo/crashloop.yaml"))
+        await let_agents_read(stack.client, SHOP)
+        await put_scenario(stack.client, "crash-loop")
         link = await make_link(stack)
         operator = stack.operator(**link.environment)
         try:
             await until_serving(stack)
-            (alert,) = manifest(ALERTS["crash-loop"])
-            await put(stack.client, {**alert, "metadata": {**alert["metadata"], "namespace": SHOP}})
+            await put(stack.client, await sample_alert(stack.client, "crash-loop"))
             run, name = await _finished(stack)
             yield stack, link, run, name
         finally:
