@@ -107,6 +107,11 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((grown("tarsy_schedule_firings_total", "result"), "{{result}}"),),
             ),
             Panel(
+                "Verdicts on findings",
+                "short",
+                ((grown("tarsy_finding_verdicts_total", "confidence, verdict"), "{{confidence}}: {{verdict}}"),),
+            ),
+            Panel(
                 "Earlier investigations",
                 "short",
                 (
