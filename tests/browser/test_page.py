@@ -67,8 +67,8 @@ async def test_a_link_that_is_pasted_into_an_open_tab_signs_in_and_a_used_one_sa
         await page.get_by_label("Kubernetes token").wait_for()
         for _ in range(2):
             await page.goto(used.to())
+            await page.wait_for_url(lambda url: used.code not in url)  # the text may still be that of the first time
             await page.get_by_text("This link has been used").wait_for()
-            assert used.code not in page.url
 
 
 async def test_a_citation_leads_to_the_call_that_it_quotes_and_the_address_to_the_same_place(site: Site) -> None:
