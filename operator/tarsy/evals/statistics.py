@@ -75,7 +75,8 @@ def wilson_interval(trials: int, successes: int, confidence: float = 0.95) -> In
     scale = 1.0 + z * z / trials
     centre = (share + z * z / (2 * trials)) / scale
     half = z / scale * sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials))
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    # At no and at all successes an end is the share itself, but for the rounding of the sums.
+    return Interval(min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)))
 
 
 def mcnemar_exact(worse: int, better: int) -> float:
