@@ -190,6 +190,8 @@ async def test_demo_ends_well_and_shows_what_it_did(start: Start) -> None:
         "investigation.tarsy.dev/",
         "kubectl describe inv",
         "restore the key PAYMENT_API_URL",
+        "Finding (High)",
+        "[K: only the control plane writes this]",
         "Succeeded",
         "Events:",
         f"(by {getpass.getuser()}, ",

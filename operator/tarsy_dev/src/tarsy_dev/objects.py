@@ -14,11 +14,13 @@ from typing import Any
 import yaml
 
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.kinds import path
 from tarsy.resources.crd import crd
 from tarsy.resources.v1alpha1 import KINDS
 
 ESTABLISH_SECONDS = 30.0
 REPLACE_TRIES = 5
+MERGE_PATCH = "application/merge-patch+json"
 
 
 def manifest(name: str) -> list[dict[str, Any]]:
@@ -36,8 +38,13 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
     yield from documents(path.read_text("utf-8"))
 
 
-async def put(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
+async def put(client: KubeClient, obj: dict[str, Any], *, status_by: str | None = None) -> dict[str, Any]:
     """Creates or replaces the object, including its status; returns the stored object.
+
+    Args:
+        client: the Kubernetes API.
+        obj: the object.
+        status_by: field manager that writes the status; None: this program.
 
     Raises:
         ApiError: the object was refused, or others changed it at each of several tries.
@@ -50,8 +57,10 @@ async def put(client: KubeClient, obj: dict[str, Any]) -> dict[str, Any]:
             raise
         made = await _replace(client, obj)
     if "status" in obj and obj["kind"] not in ("Event", "Namespace"):
+        target = path(obj["kind"], meta.get("namespace"), meta["name"], "status")
+        query = None if status_by is None else {"fieldManager": status_by}
         body = {"status": obj["status"]}
-        made = await client.patch(obj["kind"], meta.get("namespace"), meta["name"], body, subresource="status")
+        made = await client.request("PATCH", target, query=query, body=body, content_type=MERGE_PATCH)
     return made
 
 

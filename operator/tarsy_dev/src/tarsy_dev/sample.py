@@ -59,10 +59,15 @@ async def put_scenario(client: KubeClient, scenario: Scenario) -> None:
             continue
         owned = owner is not None and obj["kind"] in ("ReplicaSet", "Pod")
         metadata = {**obj["metadata"], **({"ownerReferences": [owner]} if owned else {})}
-        made = await put(client, move({**obj, "metadata": metadata}))
+        made = await put(client, move({**obj, "metadata": metadata}), status_by=_writer(obj["kind"]))
         if obj["kind"] in ("Deployment", "ReplicaSet"):
             of = {"kind": obj["kind"], "name": metadata["name"], "uid": made["metadata"]["uid"]}
             owner = {"apiVersion": "apps/v1", **of, "controller": True}
+
+
+def _writer(kind: str) -> str:
+    """Returns who writes the status of a kind in a cluster that runs pods: evidence counts by its writer."""
+    return "kubelet" if kind == "Pod" else "kube-controller-manager"
 
 
 async def let_agents_read(client: KubeClient, namespace: str) -> None:
