@@ -55,6 +55,7 @@ from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.plan.resolve import resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.plan.what_if import with_provider, without_other_providers
+from tarsy.record.precedent import Precedent
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, Investigation
@@ -227,7 +228,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         severity=alert.severity,
         author=spec.author.to_dict() if spec.author else {},
         keys=run_keys(alert, words),
-        precedents=[told_precedent(one, await mask_alert(one.summary, plan.alert_masking, context)) for one in found],
+        precedents=await _as_told(found, plan, context),
     )
 
 
@@ -290,10 +291,7 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
             skill_sources(investigation, context),
             _replayed(recorded, replay),
         ),
-        precedents=[
-            told_precedent(one, await mask_alert(one.summary, plan.alert_masking, context))
-            for one in ((header.precedents or ()) if plan.precedents is not None else ())
-        ],
+        precedents=await _as_told((header.precedents or ()) if plan.precedents is not None else (), plan, context),
         author=spec.author.to_dict() if spec.author else {},
         cassette=await asyncio.to_thread(lambda: recorded.data),
     )
@@ -326,6 +324,11 @@ async def _may_read(
     await _authorized(author, (), context, [*theirs, *texts])
     if named_by != author and texts:
         await _authorized(named_by, (), context, texts)
+
+
+async def _as_told(found: Iterable[Precedent], plan: Plan, context: ReconcileContext) -> list[Precedent]:
+    """Returns precedents as they are stored for a run: with secrets masked, and within their limits."""
+    return [told_precedent(one, await mask_alert(one.summary, plan.alert_masking, context)) for one in found]
 
 
 async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileContext) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from tarsy.record.json_pointer import find_pointer
 from tarsy.record.run import InvestigationRecord
-from tarsy.resources.v1alpha1.notify import REQUEST_VALUES, RequestTarget
+from tarsy.resources.v1alpha1.notify import REQUEST_PLACEHOLDER, RequestTarget
 
 MOST_OF_A_VALUE = 2_900
 """Characters of one value in a body."""
@@ -20,7 +20,7 @@ MOST_OF_A_VALUE = 2_900
 MOST_IN_A_URL = 512
 """Characters of one value in a URL."""
 
-_PLACEHOLDER = re.compile(r"\{\{(" + "|".join(REQUEST_VALUES) + r"|alert:/[^{}\s]*)\}\}")
+_PLACEHOLDER = re.compile(REQUEST_PLACEHOLDER)
 _ALERT = "alert:"
 
 
@@ -41,6 +41,8 @@ def alert_values(text: str | None, wanted: tuple[str, ...]) -> dict[str, str]:
         text: as it is in the object, with secrets masked; None: it is not there.
         wanted: JSON pointers (RFC 6901).
     """
+    if not wanted:
+        return {}  # an alert may be large
     try:
         document = json.loads(text or "")
     except (ValueError, RecursionError):

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tarsy.cli.argument_origins import origin_lines
 from tarsy.cli.console import Indented
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, printer, write_items
 from tarsy.client.api import TarsyClient, approval_path, read_as
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -39,7 +39,7 @@ async def list_waiting(
     """
     found = await client.approvals(namespace, decided=decided)
     if for_programs(output):
-        write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in found]}, output)
+        write_items(found, output)
     elif not found:
         where = "any namespace" if namespace is None else f"namespace {namespace}"
         printer().print(f"No call waits for approval in {where}.")

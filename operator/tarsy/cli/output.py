@@ -6,6 +6,7 @@ interpret are escaped.
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import yaml
@@ -38,6 +39,22 @@ def write_output(value: BaseModel | dict[str, Any] | list[Any], output: Output, 
         sys.stdout.write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=TURNING.search(text) is None))
     else:
         sys.stdout.write(TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def write_items(items: Sequence[BaseModel], output: Output) -> None:
+    """Writes a list, as the API has it: an object with `items`.
+
+    Args:
+        items: of the list.
+        output: json or yaml.
+    """
+    write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in items]}, output)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Prints lines for people; a terminal breaks them where they end."""
+    for line in lines:
+        printer().print(line, soft_wrap=True)
 
 
 def printer() -> Console:

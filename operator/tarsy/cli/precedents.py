@@ -2,7 +2,7 @@
 
 from datetime import UTC
 
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, print_lines, write_output
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_TIMELINE
@@ -33,8 +33,7 @@ async def print_precedents(client: TarsyClient, namespace: str, name: str, outpu
     if for_programs(output):
         write_output(found, output)
     else:
-        for line in precedent_report(namespace, name, found):
-            printer().print(line, markup=False, soft_wrap=True)
+        print_lines(precedent_report(namespace, name, found))
     return 0
 
 

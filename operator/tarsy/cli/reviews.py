@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tarsy.cli.console import Indented
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, printer, write_items, write_output
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -116,7 +116,7 @@ async def show_reviews(
         else:
             sys.stdout.write(yaml.safe_dump(cases, sort_keys=False))
     elif for_programs(output):
-        write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in found]}, output)
+        write_items(found, output)
     else:
         for one in found:
             printer().print(render_review(one))
@@ -165,7 +165,7 @@ async def write_reviews(
     body = review_body(names, said)
     results = await client.review(namespace, body)
     if for_programs(output):
-        write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in results]}, output)
+        write_items(results, output)
     else:
         for one in results:
             if one.error is None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, printer, write_items
 from tarsy.client.api import TarsyClient
 from tarsy.client.plain_text import one_line
 from tarsy.http.views.schedules import ScheduleView
@@ -27,7 +27,7 @@ async def list_schedules(client: TarsyClient, namespace: str | None, output: Out
     """
     found = await client.schedules(namespace)
     if for_programs(output):
-        write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in found]}, output)
+        write_items(found, output)
     elif not found:
         where = "any namespace" if namespace is None else f"namespace {namespace}"
         printer().print(f"No schedules in {where}.", markup=False)

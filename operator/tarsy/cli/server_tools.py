@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from difflib import unified_diff
 
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, print_lines, printer, write_output
 from tarsy.client.api import TarsyClient, read_as
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, revealed
@@ -39,7 +39,7 @@ async def show_tools(client: TarsyClient, namespace: str, name: str, output: Out
     if for_programs(output):
         write_output(found, output)
     else:
-        _print(tool_lines(found, {tool.name for tool in found.tools if tool.state in WAITING}))
+        print_lines(tool_lines(found, {tool.name for tool in found.tools if tool.state in WAITING}))
     return int(any(tool.state in WAITING for tool in found.tools))
 
 
@@ -78,7 +78,7 @@ async def accept_shown_tools(
         printer().print(f"mcpserver.tarsy.dev/{name}: no tool waits to be accepted")
         return 0
     if not for_programs(output):
-        _print(tool_lines(found, {tool.name for tool in chosen}))
+        print_lines(tool_lines(found, {tool.name for tool in chosen}))
     if confirm and not _confirmed(f"Accept {len(chosen)} tools of {name} as shown?"):
         return 1
     digests = {tool.name: tool.now.digest for tool in chosen if tool.now is not None}
@@ -152,11 +152,6 @@ def _chosen(found: ServerToolsView, tools: Sequence[str]) -> list[ServerToolView
 
 async def _read(client: TarsyClient, namespace: str, name: str) -> ServerToolsView:
     return await read_as(client, ServerToolsView, f"/namespaces/{namespace}/mcpservers/{name}/tools", READ_TOOLS)
-
-
-def _print(lines: Sequence[str]) -> None:
-    for line in lines:
-        printer().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _confirmed(question: str) -> bool:

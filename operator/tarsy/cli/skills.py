@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, print_lines, printer, write_items, write_output
 from tarsy.client.api import TarsyClient, read_as
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_SKILLS
@@ -25,7 +25,7 @@ async def list_skills(client: TarsyClient, namespace: str, output: Output) -> in
     """
     found = await client.skills(namespace)
     if for_programs(output):
-        write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in found]}, output)
+        write_items(found, output)
     elif not found:
         printer().print(f"No skills in namespace {namespace}.", markup=False)
     else:
@@ -52,8 +52,7 @@ async def show_skill(client: TarsyClient, namespace: str, name: str, output: Out
     if for_programs(output):
         write_output(found, output)
     else:
-        for line in text_lines(found):
-            printer().print(line, markup=False, highlight=False, soft_wrap=True)
+        print_lines(text_lines(found))
     return int(found.text is None)
 
 

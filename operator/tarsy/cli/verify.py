@@ -2,7 +2,7 @@
 
 from datetime import UTC
 
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, print_lines, write_output
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_TRACE
@@ -31,8 +31,7 @@ async def verify_record(client: TarsyClient, namespace: str, name: str, output: 
     if for_programs(output):
         write_output(found, output)
     else:
-        for line in report_lines(namespace, name, found):
-            printer().print(line, markup=False, soft_wrap=True)
+        print_lines(report_lines(namespace, name, found))
     return verify_status(found)
 
 

@@ -8,11 +8,12 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from ipaddress import ip_address
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -41,9 +42,19 @@ from tarsy.http.views.skills import SkillList, SkillView
 from tarsy.kube.client import ApiError
 
 _T = TypeVar("_T")
+_Item = TypeVar("_Item", covariant=True)
 _REQUEST_SECONDS = 30.0
 POLL_SECONDS = 1.0
 _VERBS = {"Cancelled": "cancel", "Concluded": "conclude"}
+
+
+class _ItemsPage(Protocol[_Item]):
+    """A page of a list."""
+
+    @property
+    def items(self) -> Sequence[_Item]: ...
+    @property
+    def next(self) -> str | None: ...
 
 
 class DirectClient:
@@ -146,32 +157,38 @@ class DirectClient:
 
     async def approvals(self, namespace: str | None, *, decided: bool) -> list[ApprovalItem]:
         """Lists the calls that wait for people in a namespace, or in all if None; with `decided` the others too."""
-        query = {"limit": "200", **({"decided": "true"} if decided else {})}
-        query |= {} if namespace is None else {"namespace": namespace}
-        found: list[ApprovalItem] = []
-        while True:
-            answer = await self._call("GET", "/toolapprovals", READ_APPROVALS, query=query)
-            page = as_model(ApprovalPage, answer)
-            found += page.items
-            if page.next is None:
-                return found
-            query["continue"] = page.next
+        query = {"decided": "true"} if decided else {}
+        return await self._items(partial(as_model, ApprovalPage), "/toolapprovals", READ_APPROVALS, namespace, query)
 
     async def skills(self, namespace: str) -> list[SkillView]:
         """Lists the Skills in `namespace` that are valid."""
-        query, found = {"limit": "200", "namespace": namespace}, list[SkillView]()
-        while True:
-            page = as_model(SkillList, await self._call("GET", "/skills", READ_SKILLS, query=query))
-            found += page.items
-            if page.next is None:
-                return found
-            query["continue"] = page.next
+        return await self._items(partial(as_model, SkillList), "/skills", READ_SKILLS, namespace)
 
     async def schedules(self, namespace: str | None) -> list[ScheduleView]:
         """Lists the AlertSchedules of a namespace, or of all if None, that are valid."""
-        query, found = {"limit": "200"} | ({} if namespace is None else {"namespace": namespace}), list[ScheduleView]()
+        return await self._items(partial(as_model, ScheduleList), "/alertschedules", READ_SCHEDULES, namespace)
+
+    async def _items(
+        self,
+        page_of: Callable[[Any], _ItemsPage[_Item]],
+        path: str,
+        right: Right,
+        namespace: str | None,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[_Item]:
+        """Reads all pages of a list.
+
+        Args:
+            page_of: reads a page.
+            path: of the list.
+            right: names what a refusal misses.
+            namespace: of the objects; None: all.
+            more: other parameters of the query.
+        """
+        query = {"limit": "200", **more, **({} if namespace is None else {"namespace": namespace})}
+        found: list[_Item] = []
         while True:
-            page = as_model(ScheduleList, await self._call("GET", "/alertschedules", READ_SCHEDULES, query=query))
+            page = page_of(await self._call("GET", path, right, query=query))
             found += page.items
             if page.next is None:
                 return found

@@ -195,6 +195,7 @@ class KubeClient:
         *,
         subresource: str | None = None,
         dry_run: bool = False,
+        manager: str | None = None,
     ) -> dict[str, Any]:
         """Merges `body` into an object or its subresource (JSON merge patch).
 
@@ -205,9 +206,10 @@ class KubeClient:
             body: the patch.
             subresource: such as `status`; None: the object itself.
             dry_run: admits the change and keeps nothing of it.
+            manager: field manager of the change; None: this program.
         """
         target = path(kind, namespace, name, subresource)
-        query = {"dryRun": "All"} if dry_run else None
+        query = {**({"dryRun": "All"} if dry_run else {}), **({"fieldManager": manager} if manager else {})}
         return await self.request("PATCH", target, query=query, body=body, content_type="application/merge-patch+json")
 
     async def apply(self, obj: Mapping[str, Any], *, manager: str = "tarsy") -> dict[str, Any]:

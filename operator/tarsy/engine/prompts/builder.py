@@ -51,12 +51,9 @@ def investigation_messages(
         skills: sections about skills (`tarsy.engine.prompts.skills`).
         tools: whether the agent has any tool.
     """
-    look = template("look_tools" if tools else "look_no_tools").substitute()
-    general = _general("general", look=look, conduct=_conduct(agent))
-    tiers = [general, *_servers(unavailable, instructions), *skills, *sections]
-    act = template("task_tools" if tools else "task_no_tools").substitute()
-    asked = template("task").substitute(stage=inline(task.stage_name), act=act)
-    return (_system(tiers), _user(agent, now, _alert_sections(task), asked))
+    asked = template("task").substitute(stage=inline(task.stage_name), act=_act(tools))
+    rules = [_look_rules(agent, tools), *_servers(unavailable, instructions), *skills, *sections]
+    return (_system(rules), _user(agent, now, _alert_sections(task), asked))
 
 
 def assignment_messages(
@@ -82,16 +79,13 @@ def assignment_messages(
         skills: sections about skills (`tarsy.engine.prompts.skills`).
         tools: whether the agent has any tool.
     """
-    look = template("look_tools" if tools else "look_no_tools").substitute()
-    general = _general("general", look=look, conduct=_conduct(agent))
-    tiers = [general, *_servers(unavailable, instructions), *skills, *sections]
-    act = template("task_tools" if tools else "task_no_tools").substitute()
     told = [f"## Task\n\n{fence('TASK', assignment.task)}"]
-    asked = template("assignment").substitute(act=act)
+    asked = template("assignment").substitute(act=_act(tools))
     if assignment.hypothesis is not None:
         told.append(f"## Hypothesis\n\n{fence('HYPOTHESIS', assignment.hypothesis)}")
         asked = f"{asked}\n{template('assignment_hypothesis').substitute()}"
-    return (_system(tiers), _user(agent, now, told, asked))
+    rules = [_look_rules(agent, tools), *_servers(unavailable, instructions), *skills, *sections]
+    return (_system(rules), _user(agent, now, told, asked))
 
 
 def synthesis_messages(agent: AgentPlan, task: Task, now: datetime, context: str) -> tuple[Message, ...]:
@@ -228,6 +222,17 @@ def _general(name: str, **more: str) -> str:
         steps=template("next_steps").substitute(), examples=template("examples").substitute()
     )
     return template(name).substitute(evidence=template("evidence").substitute(), finding=finding, **more)
+
+
+def _look_rules(agent: AgentPlan, tools: bool) -> str:
+    """Tier 1 of an agent that investigates, with tools or without."""
+    look = template("look_tools" if tools else "look_no_tools").substitute()
+    return _general("general", look=look, conduct=_conduct(agent))
+
+
+def _act(tools: bool) -> str:
+    """What an agent that investigates is asked to begin with."""
+    return template("task_tools" if tools else "task_no_tools").substitute()
 
 
 def _conduct(agent: AgentPlan) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tarsy.http.authentication.identity import Permission
+from tarsy.http.errors import NotFound
 from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import CheckedRequest
 from tarsy.http.routes import paging
@@ -70,6 +71,26 @@ async def valid_objects(ask: CheckedRequest, kind: type[_R], namespaces: Sequenc
         except InvalidResource:
             continue
     return found
+
+
+async def valid_object(ask: CheckedRequest, kind: type[_R]) -> _R:
+    """Returns the object in the path.
+
+    Args:
+        ask: the request.
+        kind: the kind.
+
+    Raises:
+        NotFound: there is no such object, or it is not valid.
+    """
+    where = f"{kind.KIND} {ask.namespace}/{ask.name}"
+    raw = await ask.services.kube.find(kind.KIND, ask.namespace, ask.name)
+    if raw is None:
+        raise NotFound(f"{where} does not exist")
+    try:
+        return parse_as(kind, raw)
+    except InvalidResource:
+        raise NotFound(f"{where} is not valid; see its condition Ready") from None
 
 
 async def library_objects(ask: CheckedRequest, kind: type[_S], home: str) -> list[_S]:

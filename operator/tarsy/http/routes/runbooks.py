@@ -7,10 +7,9 @@ from tarsy.http.errors import NotFound
 from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import CheckedRequest, Handler, Route
 from tarsy.http.routes.declared_texts import declared_text
-from tarsy.http.routes.objects import list_permission, may_list, paginate, valid_objects
+from tarsy.http.routes.objects import list_permission, may_list, paginate, valid_object, valid_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.runbooks import RunbookList, RunbookTextView, RunbookView
-from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 
@@ -34,17 +33,10 @@ def _place(item: RunbookView) -> tuple[str, str, str]:
 
 def _text_of(kind: _Declares) -> Handler:
     async def get_runbook(ask: CheckedRequest) -> RunbookTextView:
-        where = f"{kind.KIND} {ask.namespace}/{ask.name}"
-        raw = await ask.services.kube.find(kind.KIND, ask.namespace, ask.name)
-        if raw is None:
-            raise NotFound(f"{where} does not exist")
-        try:
-            found: Chain | InvestigationDefaults = parse_as(kind, raw)
-        except InvalidResource:
-            raise NotFound(f"{where} is not valid; see its condition Ready") from None
+        found: Chain | InvestigationDefaults = await valid_object(ask, kind)
         runbook = found.spec.runbook
         if runbook is None:
-            raise NotFound(f"{where} has no spec.runbook")
+            raise NotFound(f"{kind.KIND} {ask.namespace}/{ask.name} has no spec.runbook")
         text = await declared_text(ask, runbook.inline, runbook.config_map_key_ref, runbook.git)
         shown = RunbookView.of(found, runbook)
         return RunbookTextView(**dict(shown), text=text.text, digest=text.digest, problem=text.problem)

@@ -1,10 +1,9 @@
 """Returns the tools of an MCPServer with `spec.pin`, with their definitions as they are and as they were."""
 
 from tarsy.http.authentication.identity import Permission
-from tarsy.http.errors import NotFound
 from tarsy.http.route import CheckedRequest, Route
+from tarsy.http.routes.objects import valid_object
 from tarsy.http.views.server_tools import ServerToolsView
-from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
 from tarsy.store.tool_definitions import ToolDefinitions
 
@@ -15,14 +14,7 @@ async def get_server_tools(ask: CheckedRequest) -> ServerToolsView:
     Raises:
         NotFound: there is no such MCPServer, or it is not valid.
     """
-    where = f"MCPServer {ask.namespace}/{ask.name}"
-    raw = await ask.services.kube.find(MCPServer.KIND, ask.namespace, ask.name)
-    if raw is None:
-        raise NotFound(f"{where} does not exist")
-    try:
-        server = parse_as(MCPServer, raw)
-    except InvalidResource:
-        raise NotFound(f"{where} is not valid; see its condition Ready") from None
+    server = await valid_object(ask, MCPServer)
     return ServerToolsView.of(server, await ToolDefinitions(ask.services.pool).of_server(server.metadata.uid))
 
 

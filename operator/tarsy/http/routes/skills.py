@@ -3,13 +3,11 @@
 from pydantic import BaseModel
 
 from tarsy.http.authentication.identity import Permission
-from tarsy.http.errors import NotFound
 from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.configuration import ConfigurationQuery
 from tarsy.http.routes.declared_texts import declared_text
-from tarsy.http.routes.objects import library_objects, list_permission, paginate, sort_key, valid_objects
+from tarsy.http.routes.objects import library_objects, list_permission, paginate, sort_key, valid_object, valid_objects
 from tarsy.http.views.skills import SkillList, SkillTextView, SkillView
-from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.skill import Skill
 
 
@@ -30,14 +28,7 @@ async def get_skill_text(ask: CheckedRequest) -> SkillTextView:
     Raises:
         NotFound: there is no such Skill, or it is not valid.
     """
-    where = f"Skill {ask.namespace}/{ask.name}"
-    raw = await ask.services.kube.find(Skill.KIND, ask.namespace, ask.name)
-    if raw is None:
-        raise NotFound(f"{where} does not exist")
-    try:
-        skill = parse_as(Skill, raw)
-    except InvalidResource:
-        raise NotFound(f"{where} is not valid; see its condition Ready") from None
+    skill = await valid_object(ask, Skill)
     spec = skill.spec
     found = await declared_text(ask, spec.body, spec.config_map_key_ref, spec.git)
     shown = SkillView.of(skill)

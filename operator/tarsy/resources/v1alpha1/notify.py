@@ -7,7 +7,7 @@ who ran the chain. (The field is `when` and not `on`, which YAML 1.1, and so kub
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -47,9 +47,11 @@ class WebhookTarget(Model):
 REQUEST_VALUES = ("phase", "namespace", "name", "alertType", "chain", "summary", "confidence", "command", "url")
 """Names of the values of a run that a request may contain."""
 
-_VALUE = r"\{\{(" + "|".join(REQUEST_VALUES) + r"|alert:/[^{}\s]*)\}\}"
-REQUEST_URL = r"^https?://[^\s/?#{}]+([/?]([^\s{}#]|" + _VALUE + r")*)?$"
-REQUEST_BODY = r"^([^{]|\{[^{]|" + _VALUE + r")*$"
+REQUEST_PLACEHOLDER: Final = r"\{\{(" + "|".join(REQUEST_VALUES) + r"|alert:/[^{}\s]*)\}\}"
+"""Pattern of a placeholder in a request; its group is the name of the value."""
+
+REQUEST_URL = r"^https?://[^\s/?#{}]+([/?]([^\s{}#]|" + REQUEST_PLACEHOLDER + r")*)?$"
+REQUEST_BODY = r"^([^{]|\{[^{]|" + REQUEST_PLACEHOLDER + r")*$"
 _HINT = "{{" + "}}, {{".join(REQUEST_VALUES) + "}} or {{alert:/POINTER}}"
 HINTS[REQUEST_URL] = f"must be a URL with host; after it, it may contain {_HINT}"
 HINTS[REQUEST_BODY] = f"may contain no other placeholders than {_HINT}"

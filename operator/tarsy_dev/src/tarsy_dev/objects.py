@@ -14,13 +14,11 @@ from typing import Any
 import yaml
 
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.kube.kinds import path
 from tarsy.resources.crd import crd
 from tarsy.resources.v1alpha1 import KINDS
 
 ESTABLISH_SECONDS = 30.0
 REPLACE_TRIES = 5
-MERGE_PATCH = "application/merge-patch+json"
 
 
 def manifest(name: str) -> list[dict[str, Any]]:
@@ -57,10 +55,8 @@ async def put(client: KubeClient, obj: dict[str, Any], *, status_by: str | None 
             raise
         made = await _replace(client, obj)
     if "status" in obj and obj["kind"] not in ("Event", "Namespace"):
-        target = path(obj["kind"], meta.get("namespace"), meta["name"], "status")
-        query = None if status_by is None else {"fieldManager": status_by}
-        body = {"status": obj["status"]}
-        made = await client.request("PATCH", target, query=query, body=body, content_type=MERGE_PATCH)
+        body, place = {"status": obj["status"]}, (obj["kind"], meta.get("namespace"), meta["name"])
+        made = await client.patch(*place, body, subresource="status", manager=status_by)
     return made
 
 
