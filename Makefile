@@ -173,11 +173,17 @@ manifests: ## Render manifests/ for IMAGE=... into build/manifests/, one file pe
 	@test -z '$(IMAGE)' || { sed -i.bak -E 's|image: tarsy-operator(:[^ ]*)?$$|image: $(IMAGE)|' $(RENDERED)/*.yaml && \
 	  rm $(RENDERED)/*.bak && echo 'They name the image $(IMAGE).'; }
 
+# ARTIFACTHUB_ID=... is the ID of your repository there; it writes artifacthub-repo.yml beside.
 charts: .venv/ready ## Make the Helm charts for IMAGE=... in build/charts (needs kubectl 1.21 or newer)
 	@mkdir -p build/charts
-	PYTHONPATH=. $(BIN)/python -m hack.chart --image '$(IMAGE)'
+	PYTHONPATH=. $(BIN)/python -m hack.chart --image '$(IMAGE)' --artifacthub-id '$(ARTIFACTHUB_ID)'
 
-.PHONY: charts docs gallery pictures sbom release
+# REPLACES=... is the version that it upgrades.
+bundle: .venv/ready ## Make the OLM bundle for IMAGE=... in build/bundle (needs kubectl 1.21 or newer)
+	@mkdir -p build
+	PYTHONPATH=. $(BIN)/python -m hack.bundle --image '$(IMAGE)' --replaces '$(REPLACES)'
+
+.PHONY: bundle charts docs gallery pictures sbom release
 docs: .venv/ready ## Build the documentation into build/docs; a warning fails
 	$(BIN)/python -c 'import material' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
@@ -209,7 +215,7 @@ sbom: .venv/ready ## Write the bill of materials, build/sbom.cdx.json, and THIRD
 # IMAGE=registry/name@sha256:... is what the rendered manifests name. Nothing is pushed or signed.
 release: .venv/ready page ## Build a tagged version into build/release: packages, manifests, bill of materials, checksums
 	$(BIN)/python -m hack.release check
-	$(MAKE) manifests charts
+	$(MAKE) manifests charts bundle
 	$(BIN)/python -m hack.release build
 
 lock: .venv/ready ## Resolve the lock files from pyproject.toml

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from hack.chart.packing import pack
 from hack.components import CHECKOUT, components, direct
 from hack.sbom import LICENCES, sbom, version
 
@@ -59,7 +60,7 @@ def sums(files: Iterable[Path]) -> str:
 
 
 def build(out: Path, image: str | None) -> None:
-    """Makes everything in `out`, which is emptied first; build/manifests and build/charts must have been made."""
+    """Makes everything in `out`, which is emptied first; those of manifests, charts and bundle must have been made."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     epoch = _git(CHECKOUT, "log", "-1", "--format=%ct")
@@ -75,6 +76,7 @@ def build(out: Path, image: str | None) -> None:
         (out / path.name).write_text(with_image(path.read_text(encoding="utf-8"), image), encoding="utf-8")
     for path in sorted((CHECKOUT / "build" / "charts").glob("*.tgz")):
         shutil.copy(path, out / path.name)
+    pack(CHECKOUT / "build" / "bundle", out / f"tarsy-olm-bundle-{version()}.tgz")
     found = components()
     bill = sbom(found, version(), direct(found), int(epoch))
     (out / "sbom.cdx.json").write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")

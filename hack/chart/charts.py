@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from hack.chart.artifact_hub import hub_annotations
 from hack.chart.rendering import ObjectKey, kustomized
 from hack.chart.templates import IMAGE, Names, Template
 
 SOURCES: Final = Path(__file__).parent / "sources"
 """What of the charts is written by hand: values, their schema, helpers, notes."""
 
-_IMAGE_NAME: Final = re.compile(
+_USUAL_IMAGE: Final = "tarsy-operator:{}"
+IMAGE_NAME: Final = re.compile(
     r"^(?P<repository>[a-z0-9]+(?:[a-z0-9._/-]|:[0-9]+/)*)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?$"
 )
 
@@ -47,6 +49,7 @@ class HelmChart:
         choices: exactly one is true.
         additions: objects beside, each on its own condition.
         names: what its templates replace.
+        kubernetes: versions that it can be installed on.
     """
 
     name: str
@@ -54,6 +57,7 @@ class HelmChart:
     choices: Sequence[Choice]
     names: Names
     additions: Sequence[Choice] = ()
+    kubernetes: str = ">=1.30.0-0"
 
 
 def _profile(name: str, *resources: str, components: tuple[str, ...] = ()) -> Choice:
@@ -126,14 +130,9 @@ def write_chart(chart: HelmChart, out: Path, version: str, *, image: str = "") -
         "type": "application",
         "version": version,
         "appVersion": version,
-        "kubeVersion": ">=1.30.0-0",
+        "kubeVersion": chart.kubernetes,
         "keywords": ["kubernetes", "alerts", "investigation", "sre", "llm", "mcp"],
-        "annotations": {
-            "artifacthub.io/category": "monitoring-logging",
-            "artifacthub.io/license": "Apache-2.0",
-            "artifacthub.io/operator": "true" if kinds else "false",
-            **({"artifacthub.io/crds": yaml.safe_dump([_listed(crd) for crd in kinds], width=10_000)} if kinds else {}),
-        },
+        "annotations": hub_annotations(kinds, image or _USUAL_IMAGE.format(version)),
     }
     (out / "Chart.yaml").write_text(yaml.safe_dump(head, sort_keys=False, width=10_000), encoding="utf-8")
 
@@ -183,22 +182,8 @@ def _file_of(key: ObjectKey) -> str:
     return f"{kind.lower()}-{name}.yaml"
 
 
-def _listed(crd: Mapping[str, Any]) -> dict[str, str]:
-    """The entry of a kind for Artifact Hub."""
-    spec = crd["spec"]
-    (version,) = spec["versions"]
-    text = version["schema"]["openAPIV3Schema"].get("description", spec["names"]["kind"])
-    return {
-        "kind": spec["names"]["kind"],
-        "version": version["name"],
-        "name": spec["names"]["plural"],
-        "displayName": spec["names"]["kind"],
-        "description": " ".join(text.split())[:300],
-    }
-
-
 def _name_image(values: Path, image: str) -> None:
-    found = _IMAGE_NAME.match(image)
+    found = IMAGE_NAME.match(image)
     if found is None or IMAGE.match(image):
         raise ValueError(f"--image={image}: give registry/name:tag, or registry/name@sha256:digest")
     text = values.read_text(encoding="utf-8")

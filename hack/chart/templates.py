@@ -19,7 +19,7 @@ IMAGE: Final = re.compile(r"^tarsy-operator(:\S+)?$")
 _DATABASE: Final = "tarsy-database"
 _MARK: Final = re.compile(r"\bTARSYMARK(\d+)X\b")
 _LINE_MARK: Final = re.compile(r"^( *)(- )?TARSYLINE(\d+)X(: null)?$", re.MULTILINE)
-_FIXED_IDENTITY: Final = ("runAsUser", "runAsGroup", "fsGroup")
+FIXED_IDENTITY: Final = ("runAsUser", "runAsGroup", "fsGroup")
 
 
 @dataclass(frozen=True, slots=True)

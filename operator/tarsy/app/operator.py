@@ -99,7 +99,9 @@ async def operate(settings: OperatorSettings) -> None:
                 )
             if webhook.port is not None:
                 namespace = settings.controller.operator_namespace
-                admission = Admission(connections.client, namespace, host=webhook.host, port=webhook.port)
+                admission = Admission(
+                    connections.client, namespace, host=webhook.host, port=webhook.port, files=webhook.tls_directory
+                )
                 group.create_task(admission.run())
                 await admission.settled.wait()
             server = await stack.enter_async_context(http_server(settings, connections, shutdown.asked))

@@ -21,7 +21,7 @@ from tarsy.http.models import AGGREGATED_PREFIX, RECORD_GROUP, RECORD_VERSION
 STREAM_SECONDS = 50.0
 """Maximum duration of a stream: kube-apiserver ends requests but watches and logs after 60 s (--request-timeout)."""
 _GROUP_VERSION = f"{RECORD_GROUP}/{RECORD_VERSION}"
-_SERVED = {
+SERVED = {
     "investigations/events": ("InvestigationEvents", "get"),
     "investigations/timeline": ("InvestigationTimeline", "get"),
     "investigations/trace": ("InvestigationTrace", "get"),
@@ -115,7 +115,7 @@ def add_discovery(app: web.Application, frontend: AggregatedFrontend) -> None:
                     "kind": kind,
                     "verbs": [verb],
                 }
-                for name, (kind, verb) in _SERVED.items()
+                for name, (kind, verb) in SERVED.items()
             ],
         },
     )

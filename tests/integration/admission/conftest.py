@@ -7,6 +7,7 @@ webhook leads to 127.0.0.1 by its external name, as there is no pod network.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -121,9 +122,11 @@ async def webhook(server: LocalApi, admin: KubeClient, as_user: As) -> AsyncIter
 
 
 @contextlib.asynccontextmanager
-async def serving(operator: KubeClient, *, look_seconds: float = 30.0) -> AsyncIterator[Admission]:
+async def serving(
+    operator: KubeClient, *, files: Path | None = None, look_seconds: float = 30.0
+) -> AsyncIterator[Admission]:
     """One replica of the webhook."""
-    admission = Admission(operator, SYSTEM, host="127.0.0.1", port=0, look_seconds=look_seconds)
+    admission = Admission(operator, SYSTEM, host="127.0.0.1", port=0, files=files, look_seconds=look_seconds)
     task = asyncio.create_task(admission.run())
     try:
         async with asyncio.timeout(60):

@@ -5,14 +5,16 @@ import base64
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
 from apis import LocalApi
-from integration.admission.conftest import CONFIGURED, OPERATOR, SHOP, As, lead_to, serving, stamping, thing
-from tarsy.http.admission.tls import VALID
+from integration.admission.conftest import CONFIGURED, OPERATOR, SHOP, SYSTEM, As, lead_to, serving, stamping, thing
+from tarsy.http.admission.tls import VALID, make_certificate
 from tarsy.http.admission.webhook import CONFIGURATION, Admission
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy_dev.objects import put
@@ -193,6 +195,51 @@ async def test_a_certificate_that_is_over_soon_is_replaced_at_the_same_port(
             await eventually(renewed)
         await taken(lambda: alice.create(thing("Alert", "after")))
         assert admission.port == port
+
+
+def write_certificate(folder: Path) -> str:
+    """Writes a certificate as OLM mounts it, and returns its CA in PEM."""
+    made = make_certificate((f"tarsy-admission.{SYSTEM}.svc",), datetime.now(UTC))
+    (folder / "tls.crt").write_text(made.certificate)
+    (folder / "tls.key").write_text(made.key)
+    return made.authority
+
+
+async def test_with_a_certificate_from_outside_the_registration_is_left_alone(
+    admin: KubeClient, as_user: As, tmp_path: Path
+) -> None:
+    """OLM makes the registration under a name of its own, with its CA."""
+    first = write_certificate(tmp_path)
+    async with as_user(OPERATOR) as operator, serving(operator, files=tmp_path, look_seconds=0.2) as admission:
+        port = admission.port
+        other = await put(admin, CONFIGURED | {"metadata": {"name": CONFIGURATION}})
+        for hook in other["webhooks"]:
+            hook["clientConfig"]["caBundle"] = base64.b64encode(first.encode()).decode()
+        await admin.replace(other)
+        await lead_to(admin, port)
+        await stamping(admin)
+        (tmp_path / "tls.key").write_text("half of a key")
+        async with as_user("alice", "on-call") as alice:
+            made = await taken(lambda: alice.create(thing("Alert", "while-it-rotates")))
+            assert made["spec"]["author"]["username"] == "alice"
+            second = write_certificate(tmp_path)
+            await eventually(lambda: presents(port, second))
+            found = await admin.get("MutatingWebhookConfiguration", None, CONFIGURATION)
+            bundles = {hook["clientConfig"]["caBundle"] for hook in found["webhooks"]}
+            assert bundles == {base64.b64encode(first.encode()).decode()}
+
+
+async def presents(port: int, authority: str) -> bool:
+    """Whether the webhook shows a certificate of this CA."""
+    trust = ssl.create_default_context(cadata=authority)
+    try:
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=trust, server_hostname=f"tarsy-admission.{SYSTEM}.svc"
+        )
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 class CannotAsk(KubeClient):

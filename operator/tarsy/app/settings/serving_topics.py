@@ -100,6 +100,11 @@ class WebhookSettings(SettingsTopic):
         le=65535,
         description="Port of the admission webhook. 0 takes a free port on loopback. Default: no webhook is served.",
     )
+    tls_directory: Annotated[FilePath | None, Flag("--admission-tls", metavar="DIR")] = Field(
+        None,
+        description="Directory with tls.crt and tls.key of the admission webhook. Its registration and CA are then "
+        "managed externally, as by OLM. Default: the operator issues a certificate and publishes its CA.",
+    )
     require_author: Annotated[bool, Flag("--require-author")] = Field(
         False,
         description="Reject objects without an author, which the admission webhook records. By default objects without "

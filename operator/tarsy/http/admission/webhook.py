@@ -3,15 +3,18 @@
 Decision: a server of its own instead of that of kopf, which writes the whole webhook configuration: here the manifests
 own the configuration (GitOps sees no change), and only its `caBundle` is written. As for the aggregated port, each
 replica creates a certificate whose key never leaves its memory, and adds its CA to those of the others. Without a
-configuration, admission is not installed, and the webhook is not served.
+configuration, admission is not installed, and the webhook is not served. With a certificate from outside (OLM), the
+configuration is someone else's too: it has another name, and nothing of it is read or written.
 """
 
 import asyncio
 import contextlib
 import logging
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -20,7 +23,14 @@ from pydantic import ValidationError
 
 from tarsy.http.admission.ca_bundle import keep_ca_bundle, with_authority
 from tarsy.http.admission.stamp import AdmissionReview, stamped
-from tarsy.http.admission.tls import ServingCertificate, make_certificate, needs_renewal, server_context
+from tarsy.http.admission.tls import (
+    CertificateError,
+    ServingCertificate,
+    make_certificate,
+    needs_renewal,
+    read_certificate,
+    server_context,
+)
 from tarsy.http.bodies import BodyRoom, demand_depth, read_whole
 from tarsy.http.errors import HttpError
 from tarsy.kube.access import ResourceAttributes, Subject, may
@@ -50,6 +60,8 @@ class Admission:
         namespace: namespace of the Service in the configuration.
         host: address to listen on.
         port: port to listen on; 0: any free port.
+        files: folder with an external certificate, `tls.crt` and `tls.key`; it is read again at each check. None: the
+            process creates its certificate.
         look_seconds: interval in seconds between checks of the certificate and the configuration.
     """
 
@@ -60,11 +72,13 @@ class Admission:
         *,
         host: str = "0.0.0.0",
         port: int = 9443,
+        files: Path | None = None,
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
         self._client = client
         self._names = (f"{_SERVICE}.{namespace}.svc", f"{_SERVICE}.{namespace}.svc.cluster.local")
         self._host = host
+        self._files = files
         self._look_seconds = look_seconds
         self._room = BodyRoom(_BODIES)
         self.port = port
@@ -83,8 +97,8 @@ class Admission:
                 try:
                     shown = await self._look(shown, opened)
                     self.settled.set()
-                except ApiError as error:
-                    _log.warning("cannot set up the admission webhook, trying again: %s", error.message)
+                except (ApiError, CertificateError) as error:
+                    _log.warning("cannot set up the admission webhook, trying again: %s", error)
                     wait = min(wait, _RETRY_SECONDS)
                 await asyncio.sleep(wait)
 
@@ -93,19 +107,22 @@ class Admission:
     ) -> ServingCertificate | None:
         """Opens the port, or opens it again with a renewed certificate; returns the certificate in use."""
         now, own = datetime.now(UTC), shown
-        if own is None or needs_renewal(own, now):
-            own = make_certificate(self._names, now)
-        if not await self._publish(own.authority):
-            await opened.aclose()
-            return None
+        if self._files is not None:
+            own = await asyncio.to_thread(read_certificate, self._files)
+        else:
+            if own is None or needs_renewal(own, now):
+                own = make_certificate(self._names, now)
+            if not await self._publish(own.authority):
+                await opened.aclose()
+                return None
         if own != shown:
+            context = await asyncio.to_thread(server_context, own)
             await opened.aclose()
-            await opened.enter_async_context(self._site(own))
+            await opened.enter_async_context(self._site(context))
         return own
 
     @contextlib.asynccontextmanager
-    async def _site(self, own: ServingCertificate) -> AsyncIterator[None]:
-        context = await asyncio.to_thread(server_context, own)
+    async def _site(self, context: ssl.SSLContext) -> AsyncIterator[None]:
         app = web.Application(middlewares=[plain_bodies_only])
         app.router.add_post(_PATH, self._answer)
         async with listen(app, self._host, self.port, tls=context, limits=_LIMITS) as self.port:
