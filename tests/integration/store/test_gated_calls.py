@@ -1,5 +1,6 @@
 """Tests that an approved call is sent only while the objects that it changes are as people were shown them."""
 
+import asyncio
 import copy
 import json
 import re
@@ -13,19 +14,23 @@ import pytest
 
 from integration.store.build import worker
 from integration.store.parking import SCALE, Fleet, accept, decide, gated_plan
+from tarsy.engine.ports import DryRun
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.masking import default_masker
-from tarsy.plan.model import ApprovalPlan, DryRunRule, Plan, TargetRule, UndoRule
-from tarsy.record.messages import Role, ToolOutcome
+from tarsy.plan.model import ApprovalPlan, DelegationPlan, DryRunRule, Plan, SubAgentPlan, TargetRule, UndoRule
+from tarsy.record.approval import ApprovalState
+from tarsy.record.messages import Role, ToolCall, ToolOutcome
 from tarsy.record.run import State
+from tarsy.record.waiting import ApprovalAnswer, ApprovalQuestion
 from tarsy.runtime.approvals import RunApprovals
 from tarsy.runtime.approving.examination import CallExaminer
 from tarsy.runtime.approving.reading import TargetReader
 from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.claims import ClaimedRun
-from unit.engine.build import call
+from tarsy.store.runs import Runs
+from unit.engine.build import agent, call, stage
 from wire.scripted_client import Answer
 
 ARGUMENTS = {"namespace": "team-a", "name": "checkout", "replicas": 3}
@@ -331,3 +336,48 @@ async def test_an_undo_is_a_second_approval_with_the_object_as_it_was(pool: asyn
     await decide(pool, run)
     await _ended(shop, run)
     assert shop.sent == [ARGUMENTS, back]
+
+
+async def test_approving_what_a_cancelled_sub_agent_asked_for_does_nothing(pool: asyncpg.Pool) -> None:
+    asked, cancel = asyncio.Event(), ToolCall("x", "cancel_agent", '{"id": "fixer-1"}')
+    task = ToolCall("d", "dispatch_agent", '{"name": "fixer", "task": "scale it"}')
+    lead = [Answer(tool_calls=(task,)), Answer(tool_calls=(cancel,), wait=asked), Answer("not needed")]
+
+    def brain(request: GenerateRequest) -> Answer:
+        turn = sum(message.role is Role.ASSISTANT for message in request.messages)
+        return lead[turn] if request.agent == "lead" else _brain(request)
+
+    class Asked(Shop):
+        def approvals(self, run: ClaimedRun) -> RunApprovals:
+            found = super().approvals(run)
+            ask = found.ask
+
+            async def noted(question: ApprovalQuestion, dry_run: DryRun) -> ApprovalAnswer:
+                answer = await ask(question, dry_run)
+                asked.set()
+                return answer
+
+            found.ask = noted  # type: ignore[method-assign]
+            return found
+
+    shop = Asked(pool)
+    shop.brain = brain
+    made = _plan()
+    ((fixer,),) = (one.agents for one in made.stages)
+    delegation = DelegationPlan(
+        agents=(SubAgentPlan(agent=fixer.model_copy(update={"agent": "fixer"}), max_dispatches=1),)
+    )
+    parent = agent("lead").model_copy(update={"delegation": delegation})
+    run = await accept(pool, made.model_copy(update={"stages": (stage("fix", parent),)}))
+    await shop.all_that_can(await worker(pool))
+
+    row = await pool.fetchrow("SELECT id, state, outcome FROM tool_approval")
+    assert (await shop.record(run)).state is State.COMPLETED
+    assert row["state"] == "withdrawn" and row["outcome"].startswith(
+        "Sub-agent fixer-1, which asked for it, was cancelled"
+    )
+    assert not await ApprovalStore(pool).settle(row["id"], ApprovalState.APPROVED)
+    assert await pool.fetchval("SELECT state FROM tool_approval") == "withdrawn"
+    await Runs(pool).wake(run)
+    await shop.all_that_can(await worker(pool))
+    assert shop.sent == []

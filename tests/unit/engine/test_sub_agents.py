@@ -504,6 +504,37 @@ async def test_a_sub_agent_that_waits_for_people_parks_the_run_once_nothing_else
     assert len(results(s)) == 2 and children(s) == ["reader-1", "reader-2"]
 
 
+@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.REACT])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_the_request_of_a_sub_agent_is_withdrawn_when_its_parent_cancels_it(
+    strategy: Strategy, fails: bool
+) -> None:
+    asked = asyncio.Event()
+    scale = Answer("Action: k.scale\nAction Input: {}") if strategy is Strategy.REACT else Answer(tool_calls=(SCALE,))
+    cancel = ToolCall("x", "cancel_agent", '{"id": "reader-1"}')
+    broken = ModelError(ModelErrorCode.CREDENTIALS, "no key", retryable=False)
+    script = {
+        "triage": [
+            Answer(tool_calls=(dispatch(1),)),
+            Answer(error=broken, wait=asked) if fails else Answer(tool_calls=(cancel,), wait=asked),
+            Answer("x"),
+        ],
+        "reader-1": [scale, Answer("late")],
+    }
+    s, people = _gated(script)
+    task = asyncio.create_task(s.run(of(parent(sub(strategy=strategy)))))
+    await until(lambda: bool(people.asked))
+    assert people.withdrawn == {}
+    asked.set()
+    outcome = await task
+
+    assert outcome.state is (State.FAILED if fails else State.COMPLETED)
+    assert people.withdrawn == {
+        people.asked[0].call: "Sub-agent reader-1, which asked for it, was cancelled by the agent that dispatched it."
+    }
+    assert "k.scale" not in [name for name, *_ in s.toolboxes.called]
+
+
 async def test_a_parent_that_waits_for_people_lets_its_sub_agents_end_first() -> None:
     script = {
         "triage": [Answer(tool_calls=(dispatch(1),)), Answer(tool_calls=(SCALE,)), Answer("x"), Answer("x")],

@@ -24,9 +24,10 @@ from tarsy.engine.model_calls.call import ModelCallFailed
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.skills.agent_skills import AgentSkills, skill_refusal
 from tarsy.engine.sub_agents.requests import NotDispatched, decide_dispatch, numbered, sub_agent_id
-from tarsy.engine.sub_agents.told import cancelled_event_text, dispatched_text, result_message
+from tarsy.engine.sub_agents.told import cancelled_event_text, dispatched_text, result_message, withdrawn_text
 from tarsy.engine.sub_agents.verdict import no_verdict
 from tarsy.engine.task import Assignment
+from tarsy.engine.tool_calls.approval import withdraw_requests
 from tarsy.engine.tool_calls.gate import ToolCallDecision
 from tarsy.mcp.arguments.cascade import parse_arguments
 from tarsy.plan.model import DelegationPlan
@@ -253,14 +254,20 @@ class Children:
             task = asyncio.current_task()
             if number not in self._cancelled or task is None or task.uncancel() > 0:
                 raise
-            await self._is_new(child)
-            result = await self._end(child, "CancelledByParent", cancelled_event_text(child.plan.name))
+            result = await self._end_cancelled(child)
         self._results[number] = result
 
     async def _is_new(self, child: AgentRun) -> bool:
         """Begins the execution of a sub-agent; whether no attempt has begun it before and asked its model."""
         record = await self._world.recorder.begin_execution(execution_start(child))
         return not record.state.finished and not record.messages
+
+    async def _end_cancelled(self, child: AgentRun) -> AgentResult:
+        """Ends a sub-agent that its parent cancelled; its requests end first, so that no attempt forgets them."""
+        record = await self._world.recorder.begin_execution(execution_start(child))
+        conversation = Conversation.resume(child.stage, child.plan, child.limits, record)
+        await withdraw_requests(conversation, withdrawn_text(child.plan.name), self._world)
+        return await self._end(child, "CancelledByParent", cancelled_event_text(child.plan.name))
 
     async def _end(self, child: AgentRun, reason: str, message: str) -> AgentResult:
         verdict = (
@@ -279,9 +286,7 @@ class Children:
             await asyncio.wait([task])
         result = self._results.get(number)
         if result is None or result.wait is not None:  # it had not begun, or waits
-            child = self._child(number, self._dispatches[number - 1])
-            await self._is_new(child)
-            self._results[number] = await self._end(child, "CancelledByParent", cancelled_event_text(child.plan.name))
+            self._results[number] = await self._end_cancelled(self._child(number, self._dispatches[number - 1]))
 
 
 def execution_start(run: AgentRun) -> ExecutionStart:

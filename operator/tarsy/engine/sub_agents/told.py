@@ -72,6 +72,11 @@ def result_message(
     return Message(Role.USER, "\n\n".join(parts))
 
 
+def withdrawn_text(identity: str) -> str:
+    """Returns why people need not decide any more about what a cancelled agent asked for."""
+    return f"Sub-agent {identity}, which asked for it, was cancelled by the agent that dispatched it."
+
+
 def cancelled_event_text(identity: str) -> str:
     """Returns why an agent was cancelled by its parent."""
     return f"Its parent cancelled {identity}, because it does not need its conclusion any more."

@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
-from tarsy.engine.conversation.state import CallTool, Conversation
+from tarsy.engine.conversation.state import CallTool, Conversation, unanswered_calls
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import AgentPlan
-from tarsy.record.ids import call_ref, event_id, idempotency_key, named_uuid
+from tarsy.record.ids import call_ref, event_id, idempotency_key, named_uuid, tool_call_id
 from tarsy.record.messages import Refusal, ToolOutcome
 from tarsy.record.provenance import ArgumentOrigin
 from tarsy.record.text import clean
@@ -80,6 +80,23 @@ async def ask_people(
             sentence = f"{name} waits for the approval of people until {until:%Y-%m-%d %H:%M} UTC."
             await _note(conversation, turn, call, sentence, world)
             raise RunWaits(Wait(WaitReason.APPROVAL, until, sentence))
+
+
+async def withdraw_requests(conversation: Conversation, why: str, world: RunContext) -> None:
+    """Withdraws what an agent that ends without its last answer's calls asked people for.
+
+    Args:
+        conversation: of the agent, as on record; nothing of it runs any more.
+        why: a sentence for people.
+        world: the run's ports.
+    """
+    last = len(conversation.messages) - 1
+    # A call that is written in the text of an answer is in no list of calls: it is the only one of its answer.
+    places = {(turn.message_seq, turn.index) for turn in unanswered_calls(conversation)} | {(last, 0)}
+    for seq, index in sorted(places):
+        left = conversation.unanswered.get((seq, index))
+        for attempt in range(1 if left is None else left.attempt + 2):
+            await world.approvals.withdraw(tool_call_id(conversation.execution, seq, index, attempt), why)
 
 
 def _question(
