@@ -8,8 +8,9 @@ SELECT md5('run' || n)::uuid, 'team-' || n % 20, 'uid-' || n % 20, 'alert-' || n
 FROM generate_series($1::integer, $2::integer) n, LATERAL (SELECT now() - n * interval '20 s' AS accepted) t
 
 -- name: input
-INSERT INTO investigation_input (investigation, author, alert_data, plan)
-SELECT md5('run' || n)::uuid, jsonb_build_object('username', 'user-' || n % 300), t.words || ' pod=checkout-' || n, ''
+INSERT INTO investigation_input (investigation, author, alert_data, plan, severity)
+SELECT md5('run' || n)::uuid, jsonb_build_object('username', 'user-' || n % 300), t.words || ' pod=checkout-' || n, '',
+    (ARRAY['Critical', 'Warning', 'Info'])[1 + n % 4]
 FROM generate_series($1::integer, $2::integer) n,
 LATERAL (SELECT string_agg('word' || (n::bigint * k * 7919) % 20000, ' ') AS words FROM generate_series(1, 40) k) t
 

@@ -156,6 +156,17 @@ async def site() -> AsyncIterator[Site]:
             await operator.stop()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator["Browser"]:
+    """A browser without a server."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
 @pytest.fixture(autouse=True)
 def gate(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each test begins with the gate closed, and its pages complain about nothing."""

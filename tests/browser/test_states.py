@@ -7,46 +7,31 @@ the window. The pictures are in build/screenshots for people.
 
 import gzip
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import pytest_asyncio
 
-from browser.conftest import CHROMIUM, SCREENSHOTS, SECONDS
+from browser.conftest import SCREENSHOTS, SECONDS
+from browser.fixture_pages import ORIGIN, drawn, opened
 from browser.looking import violations
 from tarsy.http.web_ui import FOLDER, read_page
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page, Route
+    from playwright.async_api import Browser, Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CHECKOUT = Path(__file__).parents[2]
-BUILT = CHECKOUT / "build" / "page-fixtures"
-ORIGIN = "http://fixtures.test"
 LAYOUT = (Path(__file__).parent / "layout.js").read_text()
 LOOKS = (("light", 1280, 800), ("dark", 1280, 800), ("light", 400, 800), ("dark", 400, 800))
 FIRST_LOAD = 200_000
 """Compressed bytes of the HTML and of what it loads at once."""
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"
 WIDE = 1280
 LEAST_STATES = 40
 ROWS = 25
 SAME = 5
 """Rows of a list of five alerts, three of them alike, with the group opened."""
-SETTLED = """async () => {
-  const frame = () => new Promise(requestAnimationFrame);
-  for (let same = 0, before = ''; same < 3;) {
-    await new Promise((done) => requestIdleCallback(done, {timeout: 200}));
-    await frame();
-    if (document.querySelector('[aria-busy=true]:not(.event)')) { same = 0; continue; }
-    const now = `${document.body.innerHTML.length}/${document.documentElement.scrollHeight}/${scrollY}`;
-    same = now === before ? same + 1 : 0;
-    before = now;
-  }
-}"""
 UNANSWERED = """() => {
   const shown = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -67,41 +52,10 @@ def gate() -> Iterator[None]:
     yield
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def chromium() -> AsyncIterator["Browser"]:
-    """A browser without a server."""
-    from playwright.async_api import async_playwright
-
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield browser
-        await browser.close()
-
-
-async def _opened(page: "Page", path: str) -> None:
-    """Opens a page of the build of fixtures, under the policy of the web UI."""
-
-    async def answer(route: "Route") -> None:
-        name = re.sub(r"[?#].*", "", route.request.url.removeprefix(f"{ORIGIN}/"))
-        if not (BUILT / name).is_file():
-            await route.abort()
-            return
-        await route.fulfill(path=BUILT / name, headers={"Content-Security-Policy": POLICY})
-
-    await page.route("**/*", answer)
-    await page.goto(f"{ORIGIN}/{path}")
-
-
 async def _states(page: "Page") -> list[str]:
-    await _opened(page, "fixtures.html")
+    await opened(page, "fixtures.html")
     await page.get_by_role("heading", name="Fixtures").wait_for()
     return [str(link) for link in await page.locator("a").evaluate_all("links => links.map(one => one.search)")]
-
-
-async def _drawn(page: "Page") -> None:
-    """Waits until nothing moves: no request is open, and the document stays the same for three frames."""
-    await page.locator("#root > *").first.wait_for()
-    await page.evaluate(SETTLED)
 
 
 @pytest.mark.parametrize(("scheme", "width", "height"), LOOKS, ids=lambda value: str(value))
@@ -125,7 +79,7 @@ async def test_every_state_is_accessible_and_readable(
     for state in states:
         name = state.removeprefix("?state=")
         await page.goto(f"{ORIGIN}/fixtures.html{state}")
-        await _drawn(page)
+        await drawn(page)
         await page.screenshot(path=SCREENSHOTS / f"state-{name}-{scheme}-{width}.png")
         wrong = list(await page.evaluate(LAYOUT))
         if width == WIDE:
@@ -149,7 +103,7 @@ async def test_the_first_load_is_small_and_contains_no_fixtures() -> None:
 
 async def test_the_strip_of_changes_leads_to_its_tool_calls(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 800})
-    await _opened(page, "fixtures.html?state=investigation-succeeded-high")
+    await opened(page, "fixtures.html?state=investigation-succeeded-high")
     strip = page.locator("section.card", has=page.get_by_role("heading", name="Changes around the onset"))
     await strip.get_by_text("First candidate").wait_for()
     await strip.locator(".first-candidate").get_by_role("button", name="ConfigMap shop/checkout-config").click()
@@ -163,16 +117,16 @@ async def test_the_strip_of_changes_leads_to_its_tool_calls(chromium: "Browser")
 
 async def test_an_investigation_without_changes_has_no_strip(chromium: "Browser") -> None:
     page = await chromium.new_page()
-    await _opened(page, "fixtures.html?state=investigation-succeeded-low")
+    await opened(page, "fixtures.html?state=investigation-succeeded-low")
     await page.get_by_role("heading", name="Finding").wait_for()
-    await _drawn(page)
+    await drawn(page)
     assert await page.get_by_role("heading", name="Changes").count() == 0
     await page.close()
 
 
 async def test_a_cell_of_a_suite_leads_to_its_samples_and_they_to_their_investigations(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 800})
-    await _opened(page, "fixtures.html?state=suite-cell#/suites/shop/checkout")
+    await opened(page, "fixtures.html?state=suite-cell#/suites/shop/checkout")
     await page.get_by_role("button", name="memory-limit, checkout-9b47cf24").click()
     samples = page.locator("section.card", has=page.get_by_role("heading", name="Samples: memory-limit"))
     await samples.get_by_text("No supported claim blames").first.wait_for()
@@ -183,7 +137,7 @@ async def test_a_cell_of_a_suite_leads_to_its_samples_and_they_to_their_investig
 
 async def test_a_list_shows_25_investigations_in_a_window_of_900_pixels(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 900})
-    await _opened(page, "fixtures.html?state=list-finished")
+    await opened(page, "fixtures.html?state=list-finished")
     await page.locator(".runs tbody tr").nth(30).wait_for()
     within = "rows => rows.filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length"
     assert await page.locator(".runs tbody tr").evaluate_all(within) >= ROWS
@@ -195,7 +149,7 @@ async def test_a_list_shows_25_investigations_in_a_window_of_900_pixels(chromium
 
 async def test_identical_alerts_share_a_row_and_a_hit_is_marked(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 900})
-    await _opened(page, "fixtures.html?state=list-grouped")
+    await opened(page, "fixtures.html?state=list-grouped")
     await page.locator(".alike", has_text="×3").wait_for()
     assert await page.locator(".runs tbody tr").count() == SAME
     await page.goto(f"{ORIGIN}/fixtures.html?state=list-found")
@@ -207,7 +161,7 @@ async def test_a_citation_opens_its_event_with_the_quote_marked_and_a_finished_t
     chromium: "Browser",
 ) -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 800})
-    await _opened(page, "fixtures.html?state=investigation-succeeded-high")
+    await opened(page, "fixtures.html?state=investigation-succeeded-high")
     await page.locator(".claims blockquote button").first.click()
     mark = page.locator(".event.chosen mark")
     await mark.wait_for()
@@ -222,7 +176,7 @@ async def test_a_citation_opens_its_event_with_the_quote_marked_and_a_finished_t
 
 async def test_a_reader_pauses_and_follows_a_running_timeline(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 800})
-    await _opened(page, "fixtures.html?state=investigation-running")
+    await opened(page, "fixtures.html?state=investigation-running")
     await page.get_by_role("button", name="Pause").click()
     await page.get_by_role("button", name="Follow").click()
     await page.get_by_role("button", name="Pause").wait_for()

@@ -349,6 +349,8 @@ export const OPTIONS = {
   anyTime: "Any time",
   flawsOrNot: "With flaws or not",
   anyFlaw: "Any flaw",
+  onlyFlaw: "Show those with this flaw.",
+  onlySeverity: "Show those of this severity.",
   anySeverity: "Any severity",
   moreAlike: "more of the same alert",
   utc: "UTC",
@@ -363,7 +365,7 @@ export const OPTIONS = {
   ownModels: "The models of the chain",
 } as const;
 
-export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", cost: "Highest cost first", tokens: "Most tokens first" } as const;
+export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", duration: "Longest first", severity: "Highest severity first", confidence: "Highest confidence first", cost: "Highest cost first", tokens: "Most tokens first" } as const;
 export const GROUPS = { model: "Model", provider: "Provider", chain: "Chain", alertType: "Alert type", namespace: "Namespace" } as const;
 export const PERIODS = { 3600: "Last hour", 86_400: "Last 24 hours", 604_800: "Last 7 days", 2_592_000: "Last 30 days" } as const;
 

@@ -9,14 +9,14 @@ continues there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.finding import Finding
+from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
 from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage, PagePosition
 from tarsy.record.run import DesiredState, State
@@ -25,11 +25,15 @@ from tarsy.store.database import call
 from tarsy.store.excerpts import excerpt, searched_words
 from tarsy.store.queries import assembled, load_blocks
 
-Sort = Literal["newest", "oldest", "finished", "cost", "tokens"]
+Sort = Literal["newest", "oldest", "finished", "duration", "severity", "confidence", "cost", "tokens"]
 LOOKED_AT = 200
 """Investigations whose timelines a page examines."""
 
 _SECONDS = 10
+_RANK = 10**11  # more than the seconds since 1970 of any run, as in search.sql
+_SEVERITIES = {"Critical": 3, "Warning": 2, "Info": 1}
+_CONFIDENCES = {Confidence.HIGH: 4, Confidence.MEDIUM: 3, Confidence.LOW: 2, Confidence.INCONCLUSIVE: 1}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FLAWS = frozenset(Flaw)  # a newer version may have written others
 _PARTING = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
 
@@ -73,9 +77,9 @@ class Search:
 
         Args:
             filters: which investigations.
-            sort: `newest` and `oldest` by acceptance; `finished` lists only finished ones, the last to end first;
-            `cost`
-                and `tokens` list the highest first.
+            sort: `newest` and `oldest` by acceptance; `finished` and `duration` list only finished ones, the last to
+                end and the longest first; `severity` and `confidence` list the highest first, the newest of equal
+                ones before the others; `cost` and `tokens` list the highest first.
             limit: maximum investigations.
             after: position of the end of the page before; None for the first page.
         """
@@ -152,7 +156,7 @@ class Search:
             ("until", "until", filters.until),
         )
         blocks |= {block: {name: value} for block, name, value in one_value if value is not None}
-        if sort == "finished":
+        if sort in ("finished", "duration"):
             blocks["only_finished"] = {}
         if filters.words is not None:
             blocks["with_words"] = {"words": tsquery(filters.words)}
@@ -162,6 +166,8 @@ class Search:
         blocks, source = self._filters(filters, sort)
         by_words = filters.words is not None and sort in ("newest", "oldest")
         place = f"{sort}_words" if by_words else sort
+        if sort == "severity":
+            source += self._blocks["from_severity"]
         if after is not None:
             blocks[f"after_{place}"] = {"after_key": after.key, "after_id": after.id}
         return self._assembled(sort, limit, blocks, source, place)
@@ -206,10 +212,32 @@ def position(item: InvestigationListItem, sort: Sort) -> PagePosition:
             return PagePosition(item.accepted_at, item.id)
         case "finished":
             return PagePosition(item.finished_at or item.accepted_at, item.id)
+        case "duration":
+            return PagePosition(_duration(item), item.id)
+        case "severity":
+            return PagePosition(_ranked(_SEVERITIES.get(item.severity or "", 0), item), item.id)
+        case "confidence":
+            rank = 0 if item.finding is None else _CONFIDENCES[item.finding.confidence]
+            return PagePosition(_ranked(rank, item), item.id)
         case "cost":
             return PagePosition(Decimal(-1) if item.cost_usd is None else item.cost_usd, item.id)
         case "tokens":
             return PagePosition(item.usage.total_tokens, item.id)
+
+
+def _duration(item: InvestigationListItem) -> Decimal:
+    if item.started_at is None or item.finished_at is None:
+        return Decimal(-1)
+    return _seconds(item.finished_at - item.started_at)
+
+
+def _ranked(rank: int, item: InvestigationListItem) -> Decimal:
+    return rank * _RANK + _seconds(item.accepted_at - _EPOCH)
+
+
+def _seconds(span: timedelta) -> Decimal:
+    """Returns seconds without the rounding of a float, as Postgres does."""
+    return Decimal(span // timedelta(microseconds=1)).scaleb(-6)
 
 
 def tsquery(text: str) -> str:

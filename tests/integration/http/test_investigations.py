@@ -58,7 +58,9 @@ async def test_pages_lead_through_the_whole_list_once(site: Site, administrator:
     assert names == [f"alert-{number}" for number in (4, 3, 2, 1, 0)] and body["continue"] is None
 
 
-@pytest.mark.parametrize("sort", ["newest", "oldest", "finished", "cost", "tokens"])
+@pytest.mark.parametrize(
+    "sort", ["newest", "oldest", "finished", "duration", "severity", "confidence", "cost", "tokens"]
+)
 async def test_every_order_has_pages(site: Site, administrator: Visitor, namespace: str, sort: str) -> None:
     for number in range(3):
         run = await site.accepted(namespace, f"alert-{number}")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import get_args
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -28,7 +29,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FLAWS = 40
 HERE = {"team-a": "uid-of-team-a"}
 _TOLD = ("finding", "executive_summary", "final_analysis")
-SORTS: tuple[Sort, ...] = ("newest", "oldest", "finished", "cost", "tokens")
+SORTS: tuple[Sort, ...] = get_args(Sort)
 
 
 async def _accepted(
@@ -92,6 +93,37 @@ async def test_sorted_by_end_cost_and_tokens_the_most_comes_first_and_what_is_un
     assert await _names(pool, sort="finished") == ["dear", "cheap"]
     assert await _names(pool, sort="cost") == ["dear", "cheap", "running"]
     assert await _names(pool, sort="tokens") == ["cheap", "running", "dear"]
+
+
+async def test_the_longest_comes_first_and_what_never_started_last(pool: asyncpg.Pool) -> None:
+    start = NOON - timedelta(minutes=3)
+    await _accepted(pool, "long", started_at=start, finished_at=NOON, state="completed")
+    await _accepted(pool, "longer", started_at=start - timedelta(microseconds=1), finished_at=NOON, state="failed")
+    await _accepted(pool, "never started", finished_at=NOON, state="cancelled")
+    await _accepted(pool, "running", started_at=start, state="running")
+    assert await _names(pool, sort="duration") == ["longer", "long", "never started"]
+    assert len(await _all_pages(pool, Filters(), "duration", 1)) == 3
+
+
+async def test_the_highest_severity_and_confidence_come_first_and_the_newest_of_equal_ones(pool: asyncpg.Pool) -> None:
+    told: tuple[tuple[str, str | None, Confidence | None], ...] = (
+        ("none", None, None),
+        ("info", "Info", Confidence.INCONCLUSIVE),
+        ("warning", "Warning", Confidence.LOW),
+        ("critical", "Critical", Confidence.MEDIUM),
+        ("newer", "Critical", Confidence.HIGH),
+        ("later", "Info", Confidence.HIGH),
+    )
+    for minutes, (name, severity, confidence) in enumerate(told):
+        finding = None if confidence is None else Finding(summary="", confidence=confidence).model_dump(mode="json")
+        run = await _accepted(pool, name, minutes=minutes, finding=finding)
+        await pool.execute("UPDATE investigation_input SET severity = $2 WHERE investigation = $1", run, severity)
+    by_severity = ["newer", "critical", "warning", "later", "info", "none"]
+    by_confidence = ["later", "newer", "critical", "warning", "info", "none"]
+    for sort, names in (("severity", by_severity), ("confidence", by_confidence)):
+        assert await _names(pool, sort=sort) == names  # type: ignore[arg-type]
+        pages = await _all_pages(pool, Filters(), sort, 1)  # type: ignore[arg-type]
+        assert len(set(pages)) == len(pages) == len(names)
 
 
 @pytest.mark.parametrize("sort", SORTS)

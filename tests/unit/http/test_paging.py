@@ -59,7 +59,7 @@ def test_a_time_has_a_zone() -> None:
 
 
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "1E+1000000", "x", "-1E+19", "1E-100000", "", "1" * 19])
-@pytest.mark.parametrize("sort", ["cost", "tokens"])
+@pytest.mark.parametrize("sort", ["cost", "tokens", "duration", "severity", "confidence"])
 def test_an_amount_that_is_none_is_refused(amount: str, sort: str) -> None:
     with pytest.raises(BadRequest):
         page_position([amount, str(uuid4())], sort)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ export type Route =
   | { view: "nowhere" };
 
 export const FILTERS = ["state", "flaw", "severity", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
-export const SORTS = ["newest", "oldest", "finished", "cost", "tokens"] as const;
+export const SORTS = ["newest", "oldest", "finished", "duration", "severity", "confidence", "cost", "tokens"] as const;
 export type ListQuery = Partial<Record<(typeof FILTERS)[number], string>> & { sort?: string };
 
 /** Returns the parameters of the request of a list; `flaw=any` asks for all flaws. */

@@ -5,7 +5,8 @@ import { author, between, cost, shortMoment, tokens } from "../logic/format";
 import { groupsOf } from "../logic/groups";
 import { investigationLink, type ListQuery } from "../logic/route";
 import { isFinished } from "../logic/timeline";
-import { ACTIONS, COLUMNS, CONFIDENCE, FLAWS, OPTIONS, SEVERITIES, SORT } from "../words";
+import { ACTIONS, COLUMNS, CONFIDENCE, OPTIONS, SEVERITIES, SORT } from "../words";
+import { FlawBadges, SeverityBadge } from "./Flaws";
 import { Marked } from "./Marked";
 import { Badge } from "./parts";
 import { Ago } from "./Time";
@@ -33,18 +34,18 @@ export function RunTable({ items, now, query, grouped, onSort }: Props) {
       <thead>
         <tr>
           <th scope="col">{COLUMNS.phase}</th>
-          <th scope="col">{COLUMNS.investigation}</th>
-          <th scope="col">{COLUMNS.finding}</th>
+          <Ranked name={COLUMNS.investigation} by="severity" sort={sort} onSort={onSort} />
+          <Ranked name={COLUMNS.finding} by="confidence" sort={sort} onSort={onSort} />
           {going && <th scope="col" className="narrow-off number">{COLUMNS.progress}</th>}
-          <Sortable name={COLUMNS.tokens} to={onSort && sort !== "tokens" ? "tokens" : null} on={onSort && sort === "tokens" ? "descending" : null} onSort={onSort} />
-          <Sortable name={COLUMNS.cost} to={onSort && sort !== "cost" ? "cost" : null} on={onSort && sort === "cost" ? "descending" : null} onSort={onSort} />
-          <th scope="col" className="narrow-off number">{COLUMNS.duration}</th>
+          <Ranked name={COLUMNS.tokens} by="tokens" sort={sort} onSort={onSort} className="narrow-off number" />
+          <Ranked name={COLUMNS.cost} by="cost" sort={sort} onSort={onSort} className="narrow-off number" />
+          <Ranked name={COLUMNS.duration} by="duration" sort={sort} onSort={onSort} className="narrow-off number" />
           <Sortable
             name={COLUMNS.age}
             to={onSort && (sort === "newest" ? "oldest" : "newest")}
             on={!onSort ? null : sort === "newest" ? "ascending" : sort === "oldest" ? "descending" : null}
             onSort={onSort}
-            narrow
+            className="number"
           />
         </tr>
       </thead>
@@ -58,12 +59,19 @@ export function RunTable({ items, now, query, grouped, onSort }: Props) {
   );
 }
 
-type SortableProps = { name: string; to: string | null; on: "ascending" | "descending" | null; onSort: ((sort: string) => void) | null; narrow?: boolean };
+type RankedProps = { name: string; by: keyof typeof SORT; sort: string; onSort: Props["onSort"]; className?: string };
 
-function Sortable({ name, to, on, onSort, narrow = false }: SortableProps) {
+/** Sorts by what is highest; that order has no reverse. */
+function Ranked({ name, by, sort, onSort, className = "" }: RankedProps) {
+  return <Sortable name={name} to={onSort && sort !== by ? by : null} on={onSort && sort === by ? "descending" : null} onSort={onSort} className={className} />;
+}
+
+type SortableProps = { name: string; to: string | null; on: "ascending" | "descending" | null; onSort: Props["onSort"]; className: string };
+
+function Sortable({ name, to, on, onSort, className }: SortableProps) {
   const target = to as keyof typeof SORT | null;
   return (
-    <th scope="col" className={narrow ? "number" : "narrow-off number"} aria-sort={on ?? undefined}>
+    <th scope="col" className={className} aria-sort={on ?? undefined}>
       {onSort && target ? (
         <button type="button" className="sort" onClick={() => onSort(target)} title={SORT[target]}>{name}{on && <span aria-hidden="true"> {on === "ascending" ? "▴" : "▾"}</span>}</button>
       ) : (
@@ -82,7 +90,7 @@ function RunRow({ item, now, query, going, alike = 0, open = false, onOpen, unde
       <td data-label={COLUMNS.phase}><Badge state={item.state} desired={item.desiredState} /></td>
       <td data-label={COLUMNS.investigation} className="what">
         <span className="one-line">
-          {item.severity && <Severity severity={item.severity} />}
+          {item.severity && <SeverityBadge severity={item.severity} query={query} />}
           <a className="row-link" href={investigationLink(item.namespace, item.name)} title={whole(item)}>{item.alertType}</a>
           {alike > 0 && onOpen && (
             <button type="button" className="alike" aria-expanded={open} title={`${alike} ${OPTIONS.moreAlike}`} onClick={onOpen}>×{alike + 1}<span className="visually-hidden">: {alike} {OPTIONS.moreAlike}</span></button>
@@ -104,13 +112,10 @@ function RunRow({ item, now, query, going, alike = 0, open = false, onOpen, unde
 }
 
 function Told({ item, query }: { item: Item; query: ListQuery }) {
-  const flaws = item.flaws ?? [];
-  const more = flaws.slice(SHOWN_FLAWS);
   return (
     <>
       {item.finding && <span className={`confidence c-${item.finding.confidence}`} title={CONFIDENCE[item.finding.confidence]}>{item.finding.confidence}</span>}
-      {flaws.slice(0, SHOWN_FLAWS).map((flaw) => <span key={flaw} className="tag t-flaw" title={FLAWS[flaw].what}>{FLAWS[flaw].name}</span>)}
-      {more.length > 0 && <span className="tag t-flaw" title={more.map((flaw) => FLAWS[flaw].name).join(", ")}>+{more.length}</span>}
+      <FlawBadges flaws={item.flaws ?? []} query={query} most={SHOWN_FLAWS} />
       {item.finding ? (
         <span className="told" title={item.finding.summary}>{query.search ? <Marked text={item.finding.summary} search={query.search} whole={query.searchIn === "timeline"} /> : item.finding.summary}</span>
       ) : item.failure ? (

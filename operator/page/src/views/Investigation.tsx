@@ -8,6 +8,7 @@ import { investigationLink, traceLink } from "../logic/route";
 import { eventOfTool, isFinished, nowOf, type Timeline } from "../logic/timeline";
 import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
+import { FlawBadges, SeverityBadge } from "../parts/Flaws";
 import { ReplayActions } from "../parts/ReplayActions";
 import { Badge, Copy, Empty, Problem, READ_ONLY } from "../parts/parts";
 import { RequestTold } from "../parts/Unstarted";
@@ -93,6 +94,8 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
           {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
           {item.replay && <span>replay{item.replayOf && <> of <a href={investigationLink(namespace, item.replayOf)}>{item.replayOf}</a></>}</span>}
           {item.attempt > 1 && <span>attempt {item.attempt}</span>}
+          {item.severity && <SeverityBadge severity={item.severity} />}
+          <FlawBadges flaws={item.flaws ?? []} />
           {item.objectGone && <span>object deleted, showing the record</span>}
         </div>
         <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => setToStage({ stage })} />

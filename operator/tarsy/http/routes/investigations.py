@@ -81,8 +81,8 @@ class InvestigationsQuery(Query):
     sort: Sort = Field(
         default="newest",
         description="newest, oldest: by time of acceptance. finished: only finished ones, the last finished first. "
-        "cost, "
-        "tokens: the highest first.",
+        "duration: only finished ones, the longest first. severity, confidence: the highest first, and of equal ones "
+        "the newest. cost, tokens: the highest first.",
     )
     limit: Limit = 50
     token: Token | None = Field(default=None, alias="continue")
@@ -165,7 +165,7 @@ def page_position(place: list[str], sort: Sort) -> PagePosition:
         or amount.adjusted() > _MOST
     ):
         raise paging.continue_refused()
-    return PagePosition(amount if sort == "cost" else int(amount), paging.identity(run))
+    return PagePosition(int(amount) if sort == "tokens" else amount, paging.identity(run))
 
 
 ROUTES = (

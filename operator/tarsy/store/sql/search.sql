@@ -5,6 +5,21 @@
 -- name: _state
 CASE WHEN i.parked_at IS NULL THEN i.state WHEN i.wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END
 
+-- Seconds since 1970 of its acceptance; less than the step between two ranks, so that the newest of a rank comes first.
+-- name: _accepted_seconds
+extract(epoch FROM i.accepted_at)
+
+-- name: _severity_rank
+(CASE n.severity WHEN 'Critical' THEN 3 WHEN 'Warning' THEN 2 WHEN 'Info' THEN 1 ELSE 0 END * 100000000000::numeric + {_accepted_seconds})
+
+-- name: _confidence_rank
+(CASE i.finding->>'confidence' WHEN 'High' THEN 4 WHEN 'Medium' THEN 3 WHEN 'Low' THEN 2 WHEN 'Inconclusive' THEN 1 ELSE 0
+    END * 100000000000::numeric + {_accepted_seconds})
+
+-- Seconds from start to end; -1 of what never started.
+-- name: _duration
+coalesce(extract(epoch FROM i.finished_at - i.started_at), -1)
+
 -- name: page
 SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chain_namespace, {_state} AS state,
     i.desired_state,
@@ -68,6 +83,21 @@ i.input_tokens + i.output_tokens DESC, i.id DESC
 -- name: after_tokens
 AND (i.input_tokens + i.output_tokens, i.id) < (:after_key::bigint, :after_id::uuid)
 
+-- name: order_duration
+{_duration} DESC, i.id DESC
+-- name: after_duration
+AND ({_duration}, i.id) < (:after_key::numeric, :after_id::uuid)
+
+-- name: order_severity
+{_severity_rank} DESC, i.id DESC
+-- name: after_severity
+AND ({_severity_rank}, i.id) < (:after_key::numeric, :after_id::uuid)
+
+-- name: order_confidence
+{_confidence_rank} DESC, i.id DESC
+-- name: after_confidence
+AND ({_confidence_rank}, i.id) < (:after_key::numeric, :after_id::uuid)
+
 -- name: no_replays
 AND NOT i.replay
 -- name: with_id
@@ -97,6 +127,8 @@ AND i.accepted_at >= :since::timestamptz
 -- name: until
 AND i.accepted_at < :until::timestamptz
 
+-- name: from_severity
+JOIN investigation_input n ON n.investigation = i.id
 -- name: from_words
 JOIN investigation_words w ON w.investigation = i.id
 -- name: with_words
