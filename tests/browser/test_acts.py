@@ -49,3 +49,14 @@ async def test_columns_sort_by_what_is_highest(page: "Page") -> None:
         await page.wait_for_url(f"**#/investigations?sort={sort}")
         assert await header.get_attribute("aria-sort") == "descending"
     assert await page.get_by_label("Sort").input_value() == "confidence"
+
+
+async def test_a_running_investigation_keeps_its_bars_and_its_buttons_in_sight(page: "Page") -> None:
+    await opened_state(page, "investigation-running-budget")
+    meter = page.get_by_role("meter", name="Iterations")
+    assert await meter.get_attribute("aria-valuetext") == "17 of 20"
+    for top in (0, 400, 10_000):
+        await page.evaluate("top => scrollTo(0, top)", top)
+        for one in (meter, page.get_by_role("button", name="Conclude"), page.get_by_role("heading", level=1)):
+            box = await one.bounding_box()
+            assert box is not None and 0 <= box["y"] < 800

@@ -432,6 +432,9 @@ export const APPROVAL = {
   typeName: "To approve this destructive call, type",
 } as const;
 
+/** Words about the limits of a run. */
+export const METERS = { title: "Used of its limits", of: "of", tokens: COLUMNS.tokens, cost: COLUMNS.cost, time: "Time", toolCalls: COLUMNS.toolCalls, iterations: "Iterations" } as const;
+
 export const PRECEDENTS = {
   title: "Earlier investigations",
   hint: "Told to the agents as history. No evidence.",

@@ -77,6 +77,7 @@ class AgentDetail:
     task: str | None = None
     hypothesis: str | None = None
     verdict: HypothesisVerdict | None = None
+    iterations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

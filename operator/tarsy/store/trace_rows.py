@@ -91,6 +91,7 @@ def _agent(row: asyncpg.Record) -> AgentDetail:
         task=row["task"],
         hypothesis=row["hypothesis"],
         verdict=None if row["verdict"] is None else HypothesisVerdict.model_validate(row["verdict"]),
+        iterations=row["iterations"],
     )
 
 

@@ -6,7 +6,8 @@ from uuid import uuid4
 import pytest
 
 from integration.http.site import Site, Visitor
-from integration.store.build import event, execution, model_call, model_result, stage, worker, writer
+from integration.store.build import event, execution, model_call, model_result, plan, stage, worker, writer
+from tarsy.plan.model import PlannedBudget
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.store.claims import Claims
@@ -178,6 +179,46 @@ async def test_one_investigation_has_stages_agents_conditions_and_its_alert(
     )
     conditions = {one["type"]: (one["status"], one["reason"]) for one in body["conditions"]}
     assert conditions["Finished"] == ("True", "NoFinding") and conditions["Succeeded"] == ("False", "NoFinding")
+
+
+async def test_one_investigation_shows_its_budget_and_the_turns_of_its_agents_with_their_limits(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    whole = plan(namespace=namespace)
+    (planned,) = whole.stages
+    agents = (planned.agents[0].model_copy(update={"name": "triage-1", "max_iterations": 7}),)
+    stages = (planned.model_copy(update={"name": "stage-0", "agents": agents}),)
+    budget = PlannedBudget(tokens=50_000, cost_usd=0.5)
+    run = await site.accepted(namespace, plan=whole.model_copy(update={"stages": stages, "budget": budget}))
+    unlimited = await site.accepted(namespace, "unlimited")
+    await Claims(site.services.pool).claim(await worker(site.services.pool), 10, 1000)
+    for number, one in enumerate((run, unlimited)):
+        recorder, begun = writer(site.services.pool, one.id), execution(one.id)
+        await recorder.begin_stage(stage(one.id))
+        await recorder.begin_execution(begun)
+        for turn in range(2 - 2 * number):
+            await recorder.model_call_started(model_call(begun.id, turn))
+            await recorder.model_call_finished(model_result(begun.id, turn, seq=turn), [event(begun.id)])
+    path = f"/namespaces/{namespace}/investigations"
+    shown = [(await administrator.get(f"{path}/{name}")).body for name in ("alert-1", "unlimited")]
+    assert [one["budget"] for one in shown] == [
+        {"tokens": 50_000, "costUSD": 0.5, "toolCalls": None, "minutes": None},
+        None,
+    ]
+    turns = [
+        (one["stages"][0]["agents"][0]["iterations"], one["stages"][0]["agents"][0]["maxIterations"]) for one in shown
+    ]
+    assert turns == [(2, 7), (0, None)], "an agent that the plan does not name has no limit"
+
+
+async def test_a_run_whose_plan_a_newer_version_wrote_is_shown_without_limits(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    run = await site.accepted(namespace)
+    text = '{"version": "of tomorrow"}'
+    await site.services.pool.execute("UPDATE investigation_input SET plan = $2 WHERE investigation = $1", run.id, text)
+    answer = await administrator.get(f"/namespaces/{namespace}/investigations/alert-1")
+    assert answer.status == 200 and answer.body["budget"] is None
 
 
 async def test_an_older_run_of_the_name_is_found_by_its_uid(site: Site, administrator: Visitor, namespace: str) -> None:

@@ -6,6 +6,7 @@ import { author, between, moment, wordOf } from "../logic/format";
 import { investigationAsMarkdown } from "../logic/markdown";
 import { investigationLink, traceLink } from "../logic/route";
 import { eventOfTool, isFinished, nowOf, type Timeline } from "../logic/timeline";
+import { BudgetBars } from "../parts/BudgetBars";
 import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { FlawBadges, SeverityBadge } from "../parts/Flaws";
@@ -91,7 +92,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
         <div className="facts">
           <span>chain <strong>{item.chain}</strong></span>
           {item.author && <span>by {author(item.author)}</span>}
-          {item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
+          {finished && item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
           {item.replay && <span>replay{item.replayOf && <> of <a href={investigationLink(namespace, item.replayOf)}>{item.replayOf}</a></>}</span>}
           {item.attempt > 1 && <span>attempt {item.attempt}</span>}
           {item.severity && <SeverityBadge severity={item.severity} />}
@@ -99,6 +100,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
           {item.objectGone && <span>object deleted, showing the record</span>}
         </div>
         <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => setToStage({ stage })} />
+        {!finished && <BudgetBars item={item} now={now} />}
         {!finished && <Now timeline={timeline} />}
       </div>
       {error && error.status !== 404 && <Problem error={error} title={PROBLEMS.liveUnavailable} />}

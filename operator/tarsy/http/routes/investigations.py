@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import BadRequest, NotFound
@@ -19,11 +19,13 @@ from tarsy.http.routes import paging
 from tarsy.http.routes.lookup import located
 from tarsy.http.routes.parameters import Limit, Moment, Namespaces, Token
 from tarsy.http.views.investigations import InvestigationItem, InvestigationList, InvestigationView
+from tarsy.plan.model import Plan
 from tarsy.record.flaws import Flaw
 from tarsy.record.listing import PagePosition
 from tarsy.record.run import State
 from tarsy.record.words import state_of
 from tarsy.resources.v1alpha1.alert import Severity
+from tarsy.store.questions import Questions
 from tarsy.store.search import LOOKED_AT, Filters, Search, Sort, tsquery
 from tarsy.store.trace import Trace
 
@@ -115,7 +117,16 @@ async def get_investigation(ask: CheckedRequest) -> InvestigationView:
         raise NotFound(f"the record of investigation {ask.namespace}/{ask.name} has just been deleted")
     report = record.outcome.replay if record.outcome else None
     source = await ask.services.reads.record(report.source) if report and report.source else None
-    return InvestigationView.whole(InvestigationItem.of(item), record, given, stages, source.name if source else None)
+    replay_of = source.name if source else None
+    return InvestigationView.whole(InvestigationItem.of(item), record, given, stages, replay_of, await _plan(ask, run))
+
+
+async def _plan(ask: CheckedRequest, run: UUID) -> Plan | None:
+    """Returns the frozen plan of a run; None if a newer version wrote it."""
+    try:
+        return await Questions(ask.services.pool).plan(run)
+    except ValidationError:
+        return None
 
 
 class RunUidQuery(Query):

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
+from tarsy.plan.model import Plan, PlannedBudget
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
@@ -167,11 +168,20 @@ class AgentView(View):
     model_calls: int
     tool_calls: int
     spent: Spent
+    iterations: int = Field(default=0, description="Turns that its loop has taken.")
+    max_iterations: int | None = Field(
+        default=None, description="Turns after which it must conclude. Null in a trace, and if its plan is unknown."
+    )
     parent: UUID | None = Field(default=None, description="Id of the agent that dispatched this one; null: none did.")
 
     @classmethod
-    def of(cls, found: AgentDetail) -> Self:
-        """Converts a recorded agent."""
+    def of(cls, found: AgentDetail, max_iterations: int | None = None) -> Self:
+        """Converts a recorded agent.
+
+        Args:
+            found: the agent.
+            max_iterations: of its plan; None: not known.
+        """
         return cls(
             id=found.id,
             name=found.display_name,
@@ -186,6 +196,8 @@ class AgentView(View):
             model_calls=found.model_calls,
             tool_calls=found.tool_calls,
             spent=Spent.of(found.usage, found.cost_usd, found.cost_complete),
+            iterations=found.iterations,
+            max_iterations=max_iterations,
             parent=found.parent,
         )
 
@@ -212,9 +224,33 @@ class StageView(StageHead):
     agents: tuple[AgentView, ...]
 
     @classmethod
-    def of(cls, found: StageDetail) -> Self:
-        """Converts a recorded stage."""
-        return cls(**head(found), agents=tuple(AgentView.of(agent) for agent in found.agents))
+    def of(cls, found: StageDetail, plan: Plan | None = None) -> Self:
+        """Converts a recorded stage.
+
+        Args:
+            found: the stage.
+            plan: of the run; None: not known.
+        """
+        limits = iteration_limits(plan, found.name)
+        return cls(
+            **head(found), agents=tuple(AgentView.of(agent, limits.get(agent.display_name)) for agent in found.agents)
+        )
+
+
+class BudgetView(View):
+    """Limits of a whole run. Null: no limit."""
+
+    tokens: int | None
+    cost_usd: float | None = Field(alias="costUSD", description="US dollars.")
+    tool_calls: int | None
+    minutes: float | None
+
+    @classmethod
+    def of(cls, plan: Plan | None) -> Self | None:
+        """Returns the budget in a plan; None without a limit."""
+        if plan is None or plan.budget == PlannedBudget():
+            return None
+        return cls(**plan.budget.model_dump())
 
 
 class InvestigationView(InvestigationItem):
@@ -230,6 +266,7 @@ class InvestigationView(InvestigationItem):
     alert: str = Field(description="Alert text that the agents received, with secrets masked.")
     runbook: str | None
     executive_summary_error: str | None
+    budget: BudgetView | None = Field(default=None, description="Limits of the run. Null without any.")
     evidence_missing: tuple[str, ...] = Field(description="MCP servers that were missing, each with the reason.")
     conditions: tuple[ConditionView, ...]
     stages: tuple[StageView, ...]
@@ -242,6 +279,7 @@ class InvestigationView(InvestigationItem):
         given: RunInput,
         stages: Sequence[StageDetail],
         replay_of: str | None,
+        plan: Plan | None,
     ) -> Self:
         """Combines the parts of a recorded investigation.
 
@@ -251,6 +289,7 @@ class InvestigationView(InvestigationItem):
             given: alert and runbook, as the agents received them.
             stages: the started stages with their agents.
             replay_of: name of the investigation that it replays.
+            plan: the frozen plan of the run; None: this version cannot read it.
         """
         return cls(
             replay=record.replay,
@@ -264,8 +303,20 @@ class InvestigationView(InvestigationItem):
             executive_summary_error=record.outcome.executive_summary_error if record.outcome else None,
             evidence_missing=record.evidence_missing,
             conditions=tuple(ConditionView.of(one) for one in conditions(record)),
-            stages=tuple(StageView.of(stage) for stage in stages),
+            budget=BudgetView.of(plan),
+            stages=tuple(StageView.of(stage, plan) for stage in stages),
         )
+
+
+def iteration_limits(plan: Plan | None, stage: str) -> dict[str, int]:
+    """Returns the maximum iterations of the agents of a stage, by name; of agents that do not loop, none.
+
+    Args:
+        plan: of the run; None: not known.
+        stage: name of the stage.
+    """
+    planned = [one for one in plan.stages if one.name == stage] if plan is not None else []
+    return {agent.name: agent.max_iterations for one in planned for agent in one.members}
 
 
 def head(found: StageDetail) -> dict[str, Any]:
