@@ -1,14 +1,16 @@
 """Reconciles EvalSuites: copies their recordings, and checks that they can be used.
 
 Watches: EvalSuites. Decides: whether each recording is stored, whether each expression is valid. Writes: the recordings
-into the database, `Ready` with every error at once, the number of cases, and the last verdict.
+into the database, `Ready` with every error at once, the number of cases, the last verdict, and what `Scoring` did
+(`tarsy.controllers.evals.scoring`).
 """
 
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tarsy.controllers.evals.candidate import find_judge
+from tarsy.controllers.evals.judge_provider import find_judge
 from tarsy.controllers.evals.recordings import store_case
+from tarsy.controllers.evals.scoring_status import scoring_conditions, scoring_status
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.inputs import NotYet
@@ -44,7 +46,7 @@ async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -
     digests: dict[str, str] = {}
     if suite.spec.judge is not None:
         try:
-            find_judge(suite, context)
+            find_judge(suite, context.cache)
         except NotYet as refusal:
             problems.append((refusal.reason, refusal.message))
     for index, case in enumerate(suite.spec.cases):
@@ -69,16 +71,18 @@ async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -
     if not suite.spec.cases:
         problems.append(("NoCases", "spec.cases: the suite has no case, and never passes; add one"))
     last = await evals.last_finished(identity)
+    conditions = set_condition(suite.status.conditions, _ready(suite, problems), datetime.now(UTC))
     status = EvalSuiteStatus(
         observed_generation=suite.metadata.generation,
-        conditions=set_condition(suite.status.conditions, _ready(suite, problems), datetime.now(UTC)),
+        conditions=scoring_conditions(suite, conditions, context.scoring),
         cases=CaseCounts(total=len(suite.spec.cases), stored=len(digests)),
         digest=suite_digest(digests, suite.spec.judge),
         last_run=last[0] if last is not None else suite.status.last_run,
         last_verdict=last[1] if last is not None else suite.status.last_verdict,
+        scoring=await scoring_status(suite, context.scoring),
     )
     await write_status(context.kubernetes.client, context.cache, suite, status)
-    return RECHECK_SECONDS if problems else None
+    return RECHECK_SECONDS if problems or suite.spec.scoring is not None else None
 
 
 def _ready(suite: EvalSuite, problems: list[tuple[str, str]]) -> Condition:

@@ -112,6 +112,15 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((grown("tarsy_finding_verdicts_total", "confidence, verdict"), "{{confidence}}: {{verdict}}"),),
             ),
             Panel(
+                "Scores by judges",
+                "short",
+                (
+                    (grown("tarsy_scores_total", "result"), "{{result}}"),
+                    (quantile(0.5, "tarsy_score_points"), "points, median"),
+                    (grown("tarsy_scoring_tokens_total") + " / 1000", "thousand tokens"),
+                ),
+            ),
+            Panel(
                 "Earlier investigations",
                 "short",
                 (

@@ -7,6 +7,7 @@ the candidate and read what the cases were made of. Writes: nothing.
 from collections.abc import Sequence
 from uuid import UUID
 
+from tarsy.controllers.evals.judge_provider import find_judge
 from tarsy.controllers.evals.judging import agreement_of
 from tarsy.controllers.evals.recordings import source_field
 from tarsy.controllers.machinery.cache import Key
@@ -126,8 +127,7 @@ async def _judge(suite: EvalSuite, evals: Evals, context: ReconcileContext) -> F
     judge = suite.spec.judge
     if judge is None:
         return None
-    provider = find_judge(suite, context)
-    plan = provider_plan_of(provider)
+    plan = provider_plan_of(find_judge(suite, context.cache))
     for case, recorded in sorted((await evals.case_plans(UUID(suite.metadata.uid))).items()):
         if is_stranger(plan, source := read_plan(recorded)):
             raise NotYet(
@@ -139,21 +139,6 @@ async def _judge(suite: EvalSuite, evals: Evals, context: ReconcileContext) -> F
             )
     labels = {case.name: case.labels for case in suite.spec.cases if case.labels}
     return freeze_judge(judge, plan, labels, context.mask)
-
-
-def find_judge(suite: EvalSuite, context: ReconcileContext) -> LLMProvider:
-    """Returns the LLMProvider of the judge of a suite.
-
-    Raises:
-        NotYet: there is none.
-    """
-    assert suite.spec.judge is not None
-    namespace, name = suite.metadata.namespace, suite.spec.judge.llm_provider_ref.name
-    found = context.cache.get(LLMProvider, namespace, name)
-    if found is None:
-        text = f"spec.judge.llmProviderRef.name: LLMProvider {namespace}/{name} does not exist or is invalid; create it"
-        raise NotYet("JudgeMissing", text)
-    return found
 
 
 def _suite(run: EvalRun, context: ReconcileContext) -> EvalSuite:

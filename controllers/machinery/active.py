@@ -14,6 +14,8 @@ from uuid import UUID
 from tarsy.controllers.approvals.requests import ASKING_SECONDS, ApprovalRequests
 from tarsy.controllers.evals.git_cases import GitCases
 from tarsy.controllers.evals.judge_queue import JudgeQueue
+from tarsy.controllers.evals.scoring import ROUND_SECONDS as SCORING_SECONDS
+from tarsy.controllers.evals.scoring import Scoring
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -157,13 +159,15 @@ class ActiveController:
         fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)
         self._git_cases = GitCases(read_git, settings.git_hosts, self._queue.add)
-        self._judges = JudgeQueue(
-            models,
-            store.judge_calls if models is not None else None,
-            election.active,
-            self._queue.add,
-            metrics.watched(default_masker().mask, "model_output"),
-        )
+        mask_answer = metrics.watched(default_masker().mask, "model_output")
+        judge_calls = store.judge_calls if models is not None else None
+        self._judges = JudgeQueue(models, judge_calls, election.active, self._queue.add, mask_answer)
+        self._scoring: Scoring | None = None
+        if store.scores is not None and models is not None:
+            required = settings.require_author
+            self._scoring = Scoring(
+                client, self._cache, store.scores, models, mask_answer, self._queue.add, require_author=required
+            )
         context = ReconcileContext(
             cache=self._cache,
             kubernetes=kubernetes,
@@ -172,6 +176,7 @@ class ActiveController:
             runbooks=self._runbooks,
             git_cases=self._git_cases,
             judges=self._judges,
+            scoring=self._scoring,
             publish_again=self._publisher.again,
             mask=metrics.watched(default_masker().mask, "alert_data"),
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
@@ -206,6 +211,8 @@ class ActiveController:
             group.create_task(self._runbooks.run())
             group.create_task(self._git_cases.run())
             group.create_task(self._judges.run())
+            if self._scoring is not None:
+                group.create_task(self._while_active(SCORING_SECONDS, self._scoring.round))
             if self._incidents is not None:
                 group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
             if self._workloads is not None:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from tarsy.controllers.evals.git_cases import GitCases
 from tarsy.controllers.evals.judge_queue import JudgeQueue
+from tarsy.controllers.evals.scoring import Scoring
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
@@ -35,6 +36,7 @@ from tarsy.store.replays import Replays
 from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
+from tarsy.store.scores import Scores
 from tarsy.store.tool_definitions import ToolDefinitions
 
 RELIST_SECONDS = 300.0
@@ -92,6 +94,9 @@ class StorePorts:
 
     reviews: Reviews | None = None
     """Verdicts of people on findings; None: Reviews are ignored."""
+
+    scores: Scores | None = None
+    """Scores of investigations; None: `spec.scoring` is ignored."""
 
     git_texts: GitTextStore | None = None
     """Texts of skills and runbooks in Git; None: none are read."""
@@ -158,6 +163,9 @@ class ReconcileContext:
 
     mask: Callable[[str], str]
     """Masks a text where the namespace sets no alertMasking."""
+
+    scoring: Scoring | None = None
+    """Scores investigations; None: nothing does."""
 
     mask_of: Callable[[Setting], Callable[[str], str]] = field(default_factory=lambda: Maskers().of)
     """Builds the masking function of a namespace's alertMasking."""

@@ -72,7 +72,7 @@ def timeline_read(name: str, at: FieldPath) -> RequiredRead:
 
 
 def trace_read(name: str, at: FieldPath) -> RequiredRead:
-    """Returns the read of the trace of the Investigation that field `at` names."""
+    """Returns the read of the trace of the Investigation that field `at` names; without a name, of all of them."""
     resource = KINDS["Investigation"].PLURAL
     what = ResourceAttributes("get", _RECORD_GROUP, resource, subresource="trace", namespace=at.namespace, name=name)
     return RequiredRead(what, "the trace of Investigation", _field(at))
@@ -131,9 +131,10 @@ async def _unread(subject: Subject, read: RequiredRead, client: KubeClient) -> s
     if about.subresource == "trace":
         role = "tarsy-tracer"
     return (
-        f"spec.author: {subject.username} may not read {read.kind} {about.namespace}/{about.name}, which "
+        f"spec.author: {subject.username} may not read {read.kind} {about.namespace}/{about.name or '*'}, which "
         f"{read.field} names{doubt}; in namespace {about.namespace} grant them a role with the verb get on "
-        f"{resource}{'/' + about.subresource if about.subresource else ''} {about.name}, such as {role}"
+        f"{resource}{'/' + about.subresource if about.subresource else ''}{about.name and ' ' + about.name}, such as "
+        f"{role}"
     )
 
 

@@ -66,6 +66,7 @@ from tarsy.store.retention import Retention
 from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
+from tarsy.store.scores import Scores
 from tarsy.store.tool_definitions import ToolDefinitions
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
 from tarsy.store.workloads import Workloads
@@ -183,6 +184,7 @@ def _controller(
             approvals=ApprovalStore(pool),
             definitions=ToolDefinitions(pool),
             reviews=Reviews(pool, metrics),
+            scores=Scores(pool, metrics),
             git_texts=GitTextStore(pool),
         ),
         ControllerSettings(

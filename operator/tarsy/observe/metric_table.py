@@ -117,6 +117,7 @@ _TOOL_ERROR = Label("outcome", ("failed", "interrupted"))
 CONFIDENCE = Label("confidence", ("High", "Medium", "Low", "Inconclusive", "none"))
 SEARCHED = Label("outcome", ("found", "none", "failed"))
 ENDING = Label("ending", ("Confirmed", "Partly", "Unknown", "Refuted"))
+SCORE_RESULT = Label("result", ("completed", "failed", "refused", "expired"))
 FINDING_VERDICT = Label("verdict", ("Right", "Partly", "Wrong"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes"))
@@ -232,6 +233,14 @@ PRECEDENTS_TOLD = _counter(
     "precedents_told", "Earlier investigations that accepted runs were told about, by how they ended.", ENDING
 )
 FINDINGS = _counter("findings", "Investigations that ended with a finding, by its confidence.", CONFIDENCE)
+SCORES = _counter("scores", "Scorings of investigations by judges of suites, by how they ended.", SCORE_RESULT)
+SCORE_POINTS = Metric(
+    "tarsy_score_points",
+    "histogram",
+    "Points of scores, from 0 to 100.",
+    buckets=(10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0),
+)
+SCORING_TOKENS = _counter("scoring_tokens", "Tokens that scoring used; a call that told none counts as the most.")
 CITATIONS = _counter("evidence_citations", "Citations of findings, by whether the record supports them.", CITATION)
 MASKING_FAILED = _counter("masking_failures", "Texts that could not be searched for secrets.", MASKED)
 

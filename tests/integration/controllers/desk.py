@@ -57,6 +57,7 @@ from tarsy.store.retention import Retention
 from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
+from tarsy.store.scores import Scores
 from tarsy.store.tool_definitions import ToolDefinitions
 from tarsy.store.workloads import Workloads
 from unit.controllers.builders import reconcile_context
@@ -186,6 +187,7 @@ class Desk:
                     approvals=self.approvals,
                     definitions=self.definitions,
                     reviews=self.reviews,
+                    scores=Scores(self.pool, metrics),
                     git_texts=GitTextStore(self.pool),
                 ),
                 ControllerSettings(

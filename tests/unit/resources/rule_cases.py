@@ -16,7 +16,7 @@ from tarsy.resources.v1alpha1.chain import Promotion, Stage, StageAgent
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
-from tarsy.resources.v1alpha1.eval_suite import CaseSource
+from tarsy.resources.v1alpha1.eval_suite import CaseSource, EvalSuiteSpec
 from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.expectation import CaseLimits, Expectation
 from tarsy.resources.v1alpha1.extraction import ExtractedField
@@ -30,6 +30,7 @@ from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSpec
 from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
+SCORED = {"chains": ["a"], "budget": {"tokens": 1}}
 REF = {"configMapKeyRef": {"name": "cm", "key": "k"}}
 GIT = {"git": {"url": "https://git.example/a", "commit": "0" * 40, "path": "a"}}
 SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
@@ -323,6 +324,13 @@ CASES = [
         {**EVAL_RUN, "desiredState": "Running"},
         {**EVAL_RUN, "desiredState": "Cancelled"},
         "cancelled to running",
+    ),
+    Case(
+        EvalSuiteSpec,
+        "!has(self.scoring)",
+        {"scoring": SCORED, "judge": {"llmProviderRef": {"name": "a"}, "checklist": [{"name": "a", "question": "b"}]}},
+        {"scoring": SCORED},
+        id="no-judge",
     ),
     Case(CaseSource, "has(self.investigationRef)", {"investigationRef": {"name": "a"}}, {}, id="neither"),
     Case(CaseSource, "has(self.investigationRef)", REF, {"investigationRef": {"name": "a"}, **REF}, id="both"),

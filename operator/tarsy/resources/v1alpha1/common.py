@@ -70,6 +70,7 @@ class ConditionType(StrEnum):
     EXECUTED = "Executed"
     APPROVALS_ENFORCED = "ApprovalsEnforced"
     FIRED = "Fired"
+    SCORING = "Scoring"
 
 
 class NameRef(Model):

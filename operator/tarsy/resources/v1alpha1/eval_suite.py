@@ -24,6 +24,7 @@ from tarsy.resources.v1alpha1.common import (
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
 from tarsy.resources.v1alpha1.git_source import GitSource
 from tarsy.resources.v1alpha1.judge import MAX_LABELS, LabelledFinding, SuiteJudge
+from tarsy.resources.v1alpha1.scoring import ScoringStatus, SuiteScoring
 
 MAX_CASES = 200
 Samples = Annotated[int, Field(ge=1, le=20)]
@@ -91,6 +92,15 @@ class EvalBudget(Model):
 class EvalSuiteSpec(Model):
     """Cases, samples and gate."""
 
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "!has(self.scoring) || has(self.judge)",
+            "set judge too: it is the model that scores",
+            lambda self: self.scoring is None or self.judge is not None,
+            field="scoring",
+        ),
+    )
+
     description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None, description="Purpose of the suite."
     )
@@ -106,6 +116,11 @@ class EvalSuiteSpec(Model):
     judge: SuiteJudge | None = Field(
         default=None,
         description="Model that answers a checklist about each finding, beside the checks without a model.",
+    )
+    scoring: SuiteScoring | None = Field(
+        default=None,
+        description="Lets the judge score investigations that have ended. A score is advice: it changes no finding and "
+        "no verdict.",
     )
     author: Author | None = Field(
         default=None,
@@ -134,6 +149,7 @@ class EvalSuiteStatus(ConfigStatus):
     last_verdict: Annotated[str, clipped(32), StringConstraints(max_length=32)] | None = Field(
         default=None, description="Verdict of the EvalRun that finished last."
     )
+    scoring: ScoringStatus | None = Field(default=None, description="What scoring has done. Absent without scoring.")
 
 
 class EvalSuite(Resource[EvalSuiteSpec, EvalSuiteStatus]):
@@ -150,6 +166,12 @@ class EvalSuite(Resource[EvalSuiteSpec, EvalSuiteStatus]):
         Column("Verdict", ".status.lastVerdict", description="Verdict of the EvalRun that finished last."),
         AGE,
         Column("Description", ".spec.description", description="Purpose of the suite.", wide=True),
+        Column(
+            "Scoring",
+            '.status.conditions[?(@.type=="Scoring")].reason',
+            description="Whether investigations are scored, and why not. Empty without scoring.",
+            wide=True,
+        ),
         MESSAGE_COLUMN,
     )
 

@@ -1,0 +1,61 @@
+"""Defines the scoring of a suite: its judge reads investigations that have ended, and gives each a score.
+
+Decision: a score is advice. It changes no finding, confidence, calibration, promotion or EvalRun: a judge reads text
+that anybody may have written, and has not been measured against people on it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.schema import Lenient, Model, ObjectName, Unique
+
+MAX_SCORED_CHAINS = 32
+Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+
+
+class ScoringBudget(Model):
+    """Usage limits of scoring in one day (UTC)."""
+
+    tokens: Annotated[int, Field(ge=1, le=1_000_000_000_000, json_schema_extra={"format": "int64"})] = Field(
+        description="Total tokens of one day. The most that a call can use is reserved before it is made, and what it "
+        "did not use is given back."
+    )
+    cost_usd: Annotated[float, Field(ge=0.0001, le=1_000_000)] | None = Field(
+        default=None,
+        alias="costUSD",
+        description="Cost of one day in US dollars, reserved like tokens. Requires rates on the LLMProvider.",
+    )
+
+
+class SuiteScoring(Model):
+    """Investigations that the judge of the suite scores when they have ended."""
+
+    enabled: bool = Field(default=False, description="Whether investigations that end from now on are scored.")
+    chains: Annotated[tuple[ObjectName, ...], Unique()] = Field(
+        min_length=1,
+        max_length=MAX_SCORED_CHAINS,
+        description="Names of Chains, of this namespace or of the library. Investigations in this namespace that "
+        "follow one of them are scored.",
+    )
+    percent: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=100, description="Share of the investigations that is scored, in percent. The choice is by their uids."
+    )
+    budget: ScoringBudget = Field(description="Usage limits of one day (UTC). When they are reached, scoring waits.")
+
+
+class ScoringStatus(Lenient):
+    """What scoring has done."""
+
+    scored: Count = Field(default=0, description="Number of scores on record.")
+    waiting: Count = Field(default=0, description="Number of investigations that wait for their score.")
+    failed: Count = Field(default=0, description="Number of investigations that could not be scored.")
+    tokens_today: Count = Field(default=0, description="Tokens used and reserved today (UTC).")
+    cost_usd_today: Annotated[str, StringConstraints(max_length=32)] | None = Field(
+        default=None, alias="costUSDToday", description="US dollars used and reserved today (UTC), if rates are known."
+    )
+    judge: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None, description="Digest of the judge as it is now: its model, its instructions and its checklist."
+    )

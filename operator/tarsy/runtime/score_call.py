@@ -1,0 +1,88 @@
+"""Calls the judge of a suite for the score of one investigation."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+from tarsy.engine.limits.budget import cost
+from tarsy.engine.ports import Models
+from tarsy.evals.checklist import ask_judge
+from tarsy.evals.scoring import ScoreRequest, ScoreUnreadable, read_score
+from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.plan.model import ProviderPlan
+from tarsy.record.score import MissingTool, Score
+from tarsy.record.usage import Usage
+from tarsy.store.scores import EndedScore, ScoreReservation
+
+_log = logging.getLogger(__name__)
+
+SCORE_SECONDS = 180.0
+"""Time limit of a call with all retries."""
+
+_LONGEST_PROBLEM = 300
+
+_NOT_BILLED = frozenset(
+    {
+        ModelErrorCode.CREDENTIALS_MISSING,
+        ModelErrorCode.CREDENTIALS,
+        ModelErrorCode.INVALID_REQUEST,
+        ModelErrorCode.NOT_FOUND,
+        ModelErrorCode.RATE_LIMIT,
+    }
+)
+"""Failures of a call that no model has read. Every other one may be billed."""
+
+
+def score_reservation(asked: ScoreRequest, provider: ProviderPlan) -> ScoreReservation:
+    """Returns the most that a call can use.
+
+    Args:
+        asked: the request.
+        provider: that answers it.
+    """
+    most = Usage(input_tokens=asked.most_input_tokens, output_tokens=asked.most_output_tokens)
+    return ScoreReservation(most.total_tokens, cost(most, provider.rates))
+
+
+async def call_for_score(
+    asked: ScoreRequest, provider: ProviderPlan, models: Models, mask: Callable[[str], str]
+) -> EndedScore:
+    """Calls a judge once; a failure is a result.
+
+    Args:
+        asked: the request.
+        provider: as `scoring_provider` returns it.
+        models: clients for LLMProviders.
+        mask: takes secrets out of what the judge says, and of failures.
+    """
+    try:
+        async with asyncio.timeout(SCORE_SECONDS), models.client(provider) as client:
+            reply = await ask_judge(client, asked.request)
+    except ModelError as error:
+        refused = error.code in _NOT_BILLED and not error.started
+        problem = mask(error.message)[:_LONGEST_PROBLEM]
+        return EndedScore(problem=problem, tokens=0 if refused else None, cost_usd=Decimal(0) if refused else None)
+    except TimeoutError:
+        return EndedScore(problem=f"the judge did not answer within {SCORE_SECONDS:g} s")
+    except Exception as error:
+        _log.exception("the judge of a suite could not be called")
+        return EndedScore(problem=f"an error in TARSy itself ({type(error).__name__}); the log has the details")
+    tokens, spent = None, None
+    if reply.usage is not None and reply.usage.complete:
+        tokens, spent = reply.usage.total_tokens, cost(reply.usage, provider.rates)
+    try:
+        score = _masked(read_score(reply.text, asked), mask)
+    except ScoreUnreadable as error:
+        return EndedScore(problem=str(error), tokens=tokens, cost_usd=spent)
+    return EndedScore(score=score, tokens=tokens, cost_usd=spent)
+
+
+def _masked(score: Score, mask: Callable[[str], str]) -> Score:
+    return replace(
+        score,
+        reason=mask(score.reason),
+        evidence=tuple(map(mask, score.evidence)),
+        missing_tools=tuple(MissingTool(mask(one.name), mask(one.why)) for one in score.missing_tools),
+    )
