@@ -80,6 +80,23 @@ test-browser: .venv/ready operator/page/node_modules/.tested page fixtures ## Te
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
 	TARSY_BROWSER=1 $(PYTEST) tests/browser
 
+# Needs 850 MB of packages, so nothing else builds it. URL=... is where you publish the archive.
+.PHONY: headlamp headlamp-host test-headlamp
+HEADLAMP := operator/headlamp
+headlamp: .venv/ready $(HEADLAMP)/node_modules/.ready ## Build the Headlamp plugin: build/headlamp/tarsy-0.1.0.tar.gz (needs node)
+	@cd $(HEADLAMP) && npm run --silent build >/dev/null
+	@PYTHONPATH=. $(BIN)/python -m hack.headlamp --url '$(URL)'
+
+test-headlamp: $(HEADLAMP)/node_modules/.ready ## Check the types of the Headlamp plugin and run its unit tests
+	cd $(HEADLAMP) && npm run --silent check && npm test --silent
+
+headlamp-host: $(HEADLAMP)/node_modules/.ready
+	cd $(HEADLAMP) && npm run --silent host -- --logLevel warn
+
+$(HEADLAMP)/node_modules/.ready: $(HEADLAMP)/package-lock.json
+	@echo 'headlamp: installing what builds it (npm ci, once)' >&2
+	@cd $(HEADLAMP) && npm ci --silent --ignore-scripts && touch node_modules/.ready
+
 lint: .venv/ready ## Check style, types, import contracts, generated CRDs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -198,7 +215,7 @@ gallery: .venv/ready page ## Run the investigations of docs/gallery, and write i
 	PYTHONPATH=. $(BIN)/python -m hack.gallery
 
 # Needs Chromium and node. The pictures are committed.
-pictures: .venv/ready page fixtures hack/site/mermaid/node_modules/.ready ## Make the pictures of README and docs/
+pictures: .venv/ready page fixtures headlamp-host hack/site/mermaid/node_modules/.ready ## Make the pictures of README and docs/
 	@test -x /usr/bin/chromium || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy chromium; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-docs.lock
@@ -244,4 +261,4 @@ cluster: kube-apiserver page ## Start a one-node cluster with the overlay ha and
 clean: ## Remove what these targets made in the checkout
 	find operator controllers tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf operator/page/node_modules operator/tarsy/http/page hack/site/mermaid/node_modules
+	rm -rf operator/page/node_modules operator/headlamp/node_modules operator/tarsy/http/page hack/site/mermaid/node_modules

@@ -1,7 +1,8 @@
 """Makes the pictures of README and docs: diagrams, the terminal, the web UI.
 
-`make pictures` runs it. It needs Chromium and Node. Terminal and web UI show one investigation that this script runs on
-the embedded Kubernetes API with the scripted model of `tarsy demo`.
+`make pictures` runs it. It needs Chromium and Node. Terminal, web UI and Headlamp plugin show one investigation that
+this script runs on the embedded Kubernetes API with the scripted model of `tarsy demo`. Headlamp is not here: the
+plugin's view is shown in a page of its own (operator/headlamp/host), whose requests go to that API.
 """
 
 import argparse
@@ -37,6 +38,8 @@ MERMAID: Final = Path(__file__).parent / "mermaid" / "node_modules" / "mermaid" 
 ASSETS: Final = CHECKOUT / "docs" / "assets"
 FIXTURES: Final = CHECKOUT / "build" / "page-fixtures"
 FIXTURES_ORIGIN: Final = "http://fixtures.test"
+HEADLAMP: Final = CHECKOUT / "build" / "headlamp-host"
+HEADLAMP_ORIGIN: Final = "http://headlamp.test"
 SECONDS: Final = 120.0
 COLUMNS: Final = 104
 _FIRST: Final = 2
@@ -117,6 +120,29 @@ async def make_needs_you(browser: Browser) -> None:
     await context.close()
 
 
+async def make_headlamp(browser: Browser, stack: Stack, name: str) -> None:
+    """Takes a picture of a finished investigation in the view of the Headlamp plugin."""
+    context = await browser.new_context(viewport={"width": 1140, "height": 1250}, color_scheme="light")
+    page = await context.new_page()
+    page.set_default_timeout(SECONDS * 1000)
+
+    async def answer(route: Route) -> None:
+        path = route.request.url.removeprefix(HEADLAMP_ORIGIN)
+        if path.startswith("/k8s/"):
+            body = route.request.post_data_json
+            found = await stack.client.request(route.request.method, path.removeprefix("/k8s"), body=body)
+            await route.fulfill(json=found)
+        else:
+            await route.fulfill(path=HEADLAMP / re.sub(r"[?#].*", "", path).lstrip("/"))
+
+    await page.route("**/*", answer)
+    await page.goto(f"{HEADLAMP_ORIGIN}/index.html?namespace={SHOP}&name={name}")
+    await page.get_by_role("heading", name="Timeline").wait_for()
+    await page.get_by_text("Confidence:").wait_for()
+    await page.screenshot(path=ASSETS / "headlamp.png")
+    await context.close()
+
+
 @contextlib.asynccontextmanager
 async def _finished_run() -> AsyncIterator[tuple[Stack, SignInLink, UUID, str]]:
     async with running_stack(durable=False, api="embedded") as stack:
@@ -149,6 +175,8 @@ async def make_pictures(*, diagrams_only: bool) -> None:
     """Makes all pictures, or the diagrams only."""
     if not diagrams_only and not is_built():
         raise SystemExit("the web UI is not built: run `make page`")
+    if not diagrams_only and not HEADLAMP.is_dir():
+        raise SystemExit("the page of the Headlamp plugin is not built: run `make headlamp-host`")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         await make_diagrams(browser)
@@ -161,6 +189,7 @@ async def make_pictures(*, diagrams_only: bool) -> None:
                 finally:
                     await pool.close()
                 await make_web_ui(browser, link, name)
+                await make_headlamp(browser, stack, name)
         await browser.close()
 
 
