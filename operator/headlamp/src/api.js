@@ -66,7 +66,7 @@ export const GROUP = 'tarsy.dev';
 export const VERSION = 'v1alpha1';
 export const RECORD_GROUP = 'record.tarsy.dev';
 export const MAX_QUESTION = 100_000;
-/** Pages of one reading of a timeline; a run with more goes on at the next reading. */
+/** Pages of one reading; a timeline with more goes on at the next reading. */
 const MAX_PAGES = 50;
 /** States of the record that are the last, by the phase that kubectl shows. @type {Record<string, string>} */
 const ENDS = { completed: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled', timed_out: 'TimedOut' };
@@ -76,6 +76,23 @@ const ENDS = { completed: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled',
  * @param {Request} request sends requests with the rights of the user.
  */
 export function tarsyApi(request) {
+  let selectable = true;
+
+  /**
+   * Lists objects by a field; nothing where the cluster selects none by a field (Kubernetes before 1.31).
+   * @param {string} path
+   */
+  async function listed(path) {
+    try {
+      return await pages(request, path);
+    } catch (/** @type {any} */ error) {
+      if (error?.status === 400) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
   return {
     /**
      * Reads an Investigation.
@@ -113,9 +130,12 @@ export function tarsyApi(request) {
      * @returns {Promise<Question[]>}
      */
     async questions(namespace, name) {
-      const selector = encodeURIComponent(`spec.investigationRef.name=${name}`);
-      const read = await request(`${objects(namespace)}/chatmessages?limit=200&fieldSelector=${selector}`);
-      return read.items.map(question).sort(byTime);
+      const selector = `&fieldSelector=${encodeURIComponent(`spec.investigationRef.name=${name}`)}`;
+      const path = `${objects(namespace)}/chatmessages?limit=200`;
+      const items = selectable ? await listed(`${path}${selector}`) : undefined;
+      selectable = items !== undefined;
+      const all = items ?? (await pages(request, path));
+      return all.filter(one => one.spec.investigationRef.name === name).map(question).sort(byTime);
     },
 
     /**
@@ -244,6 +264,26 @@ export function sentence(error, what, role) {
     default:
       return `Cannot ${what}: ${said}`;
   }
+}
+
+/**
+ * Lists objects page by page.
+ * @param {Request} request
+ * @param {string} path with a query.
+ * @returns {Promise<any[]>}
+ */
+async function pages(request, path) {
+  const items = [];
+  let next = '';
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const read = await request(next ? `${path}&continue=${encodeURIComponent(next)}` : path);
+    items.push(...read.items);
+    next = read.metadata?.continue ?? '';
+    if (!next) {
+      break;
+    }
+  }
+  return items;
 }
 
 /** @param {string} namespace */

@@ -65,7 +65,7 @@ test('what is no question is not sent', async () => {
 test('questions come with their answers, the oldest first', async () => {
   const made = (name: string, creationTimestamp: string, status = {}) => ({
     metadata: { name, creationTimestamp },
-    spec: { question: 'Why?', author: { username: 'ada' } },
+    spec: { question: 'Why?', author: { username: 'ada' }, investigationRef: { name: 'inv' } },
     status,
   });
   const later = made('b', '2026-01-02T00:00:00Z', { phase: 'Succeeded', answer: 'Because.' });
@@ -76,6 +76,28 @@ test('questions come with their answers, the oldest first', async () => {
     ['b', 'Because.', true],
   ]);
   expect((request.mock.calls[0] as unknown[])[0]).toContain('fieldSelector=spec.investigationRef.name%3Dinv');
+});
+
+test('a cluster that selects by no field is asked for all questions, page by page', async () => {
+  const made = (name: string, of: string) => ({ metadata: { name }, spec: { question: 'Why?', investigationRef: { name: of } } });
+  const request = vi.fn(async (path: string) => {
+    if (path.includes('fieldSelector')) {
+      throw Object.assign(new Error('field label not supported'), { status: 400 });
+    }
+    return path.includes('continue=two%2F')
+      ? { items: [made('b', 'inv')] }
+      : { metadata: { continue: 'two/' }, items: [made('a', 'other')] };
+  });
+  const api = tarsyApi(request);
+  expect((await api.questions('shop', 'inv')).map(one => one.name)).toEqual(['b']);
+  await api.questions('shop', 'inv');
+  expect(request.mock.calls.filter(([path]) => path.includes('fieldSelector'))).toHaveLength(1);
+});
+
+test('a list that is refused is not read in another way', async () => {
+  const request = vi.fn(async () => Promise.reject(Object.assign(new Error('no'), { status: 403 })));
+  await expect(tarsyApi(request).questions('shop', 'inv')).rejects.toThrow('no');
+  expect(request).toHaveBeenCalledTimes(1);
 });
 
 test.each(['../secrets', 'a/b', 'A', '', 'a?x=1', 'a%2fb'])('%s is not made a path', async name => {
