@@ -60,3 +60,12 @@ async def test_a_running_investigation_keeps_its_bars_and_its_buttons_in_sight(p
         for one in (meter, page.get_by_role("button", name="Conclude"), page.get_by_role("heading", level=1)):
             box = await one.bounding_box()
             assert box is not None and 0 <= box["y"] < 800
+
+
+async def test_a_finished_investigation_is_run_again_or_the_reason_why_not_is_told(page: "Page") -> None:
+    await opened_state(page, "investigation-run-again")
+    await page.get_by_role("alert").filter(has_text="submit the alert again").wait_for()
+    await page.get_by_role("button", name="Close").click()
+    assert await page.get_by_role("form", name="Run again").count() == 0
+    await opened_state(page, "investigation-object-gone")
+    assert await page.get_by_role("button", name="Run again").count() == 0, "its alert is not there any more"

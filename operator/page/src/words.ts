@@ -331,6 +331,8 @@ export const ACTIONS = {
   allAgents: "All agents",
   showInvestigations: "Show investigations",
   selectTools: "Select tools",
+  retry: "Run again",
+  startRetry: "Start the run",
   replay: "Replay",
   startReplay: "Start the replay",
   compare: "Compare",
@@ -361,8 +363,13 @@ export const OPTIONS = {
   on: "On",
   off: "Off",
   lastDay: "Last day",
+  sameChain: "The same chain, as it is now",
   recordedChain: "The recorded chain, as it is now",
   ownModels: "The models of the chain",
+} as const;
+
+export const HINTS = {
+  retry: "Investigates the same alert anew: the tools read the cluster as it is now.",
 } as const;
 
 export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", duration: "Longest first", severity: "Highest severity first", confidence: "Highest confidence first", cost: "Highest cost first", tokens: "Most tokens first" } as const;

@@ -15,7 +15,7 @@ from tarsy.client.errors import ApiUseError
 Shell = Literal["bash", "zsh", "fish"]
 NAMES_SECONDS = 2.0
 ASK = "__complete"
-_NAMED = ("timeline", "chat", "trace", "replay", "why", "cancel", "conclude", "review")
+_NAMED = ("timeline", "chat", "trace", "replay", "retry", "why", "cancel", "conclude", "review")
 _WAITING = ("approve", "reject")
 _ACCESS = {
     "--kubeconfig": "kubeconfig",

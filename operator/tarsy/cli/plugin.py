@@ -35,6 +35,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         commands.why,
         commands.compare,
         commands.replay,
+        commands.retry,
         commands.usage,
         evidence.changes,
         evidence.triage,

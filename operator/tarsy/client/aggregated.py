@@ -29,6 +29,7 @@ from tarsy.client.refusals import (
 from tarsy.http.decision_entry import Verdict, entry_patch, why_undecidable
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.replay_manifest import replay_manifest
+from tarsy.http.retry_manifest import NotRetried, alert_gone, retry_manifest
 from tarsy.http.review_entry import review_manifest
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
@@ -116,6 +117,20 @@ class AggregatedClient:
             replay: the rest of `spec.replay`.
         """
         return await self._create(replay_manifest(namespace, investigation, replay))
+
+    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
+        """Creates an Investigation of the alert of `investigation` in `namespace`, run by `chain`, else by the same."""
+        with self._refusals(WRITE, namespace):
+            found = await self._client.get("Investigation", namespace, investigation)
+            ref = found["spec"].get("alertRef")
+            gone = ref is not None and await self._client.find("Alert", namespace, ref["name"]) is None
+        try:
+            wanted = retry_manifest(found, chain)
+            if gone:
+                raise alert_gone(found)
+        except NotRetried as error:
+            raise ApiUseError(str(error), 409) from None
+        return await self._create(wanted)
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Patches the desired state of an investigation or, if it has ended, of the unanswered questions about it.

@@ -110,6 +110,19 @@ class TarsyClient(Protocol):
         """
         ...
 
+    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
+        """Creates an Investigation of the alert of a finished one; returns its name and uid.
+
+        Args:
+            namespace: of both.
+            investigation: the name of the finished one.
+            chain: name of another Chain; None: the same.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or there is nothing to run again.
+        """
+        ...
+
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Sets the desired state of an investigation; if it has ended, cancels the questions about it instead.
 

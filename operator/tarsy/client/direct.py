@@ -144,6 +144,13 @@ class DirectClient:
         made = await self._call("POST", run_path(namespace, investigation, "replays"), WRITE, body=dict(replay))
         return CreatedObject.of(made)
 
+    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
+        """Posts a retry of `investigation` in `namespace` with `chain`; returns the name and uid of the new one."""
+        body = {"chain": chain} if chain else {}
+        return CreatedObject.of(
+            await self._call("POST", run_path(namespace, investigation, "retries"), WRITE, body=body)
+        )
+
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:
         """Requests the cancellation or conclusion of an investigation; returns the names of the cancelled questions.
 

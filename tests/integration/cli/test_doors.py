@@ -213,3 +213,32 @@ async def test_what_has_ended_or_is_cancelled_is_not_concluded(
     async with serving(handle) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
         with pytest.raises(ApiUseError, match=f"investigation shop/run {words}"):
             await AggregatedClient(client, ChosenContext(None, "x", "shop")).want("shop", "run", "Concluded")
+
+
+@pytest.mark.parametrize("status", ["True", "False"])
+async def test_a_retry_with_a_kubeconfig_is_an_investigation_that_names_the_first(tmp_path: Path, status: str) -> None:
+    made: list[Any] = []
+    first = {
+        "apiVersion": "tarsy.dev/v1alpha1",
+        "kind": "Investigation",
+        "metadata": {"name": "run", "namespace": "shop", "uid": "u-1"},
+        "spec": {"alertRef": {"name": "disk"}, "desiredState": "Concluded", "author": {"username": "ada"}},
+        "status": {"conditions": [{"type": "Finished", "status": status}]},
+    }
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if request.method == "POST":
+            made.append(await request.json())
+            return web.json_response({**made[-1], "metadata": {"name": "run-retry-x", "uid": "u-2"}}, status=201)
+        return web.json_response(first if request.path.endswith("/investigations/run") else _alert(1))
+
+    async with serving(handle) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
+        door = AggregatedClient(client, ChosenContext(None, "x", "shop"))
+        if status == "False":
+            with pytest.raises(ApiUseError, match="has not finished; wait for its end or cancel it"):
+                await door.retry("shop", "run", None)
+            assert made == []
+            return
+        assert (await door.retry("shop", "run", "next")).name == "run-retry-x"
+    spec = {"alertRef": {"name": "disk"}, "chainRef": {"name": "next"}, "retryOf": {"name": "run", "uid": "u-1"}}
+    assert made[0]["spec"] == spec

@@ -71,6 +71,7 @@ MAY = {
     "listUnstarted": READ,  # alerts are a right of their own: test_unstarted.py
     "listUnstarted everywhere": ALONE,
     "startReplay": WRITE,
+    "startRetry": WRITE,
     "cancelInvestigation": WRITE,
     "concludeInvestigation": WRITE,
     "cancelChatMessage": WRITE,
@@ -151,6 +152,7 @@ BODIES = {
     "askQuestion": {"question": "Why?"},
     "planAlert": {"alertType": "none"},
     "startReplay": {"onMiss": "Refuse"},
+    "startRetry": {"chain": "other"},
     "signInByCode": {"code": "0123456789abcdef"},
     "createReviews": {"action": "Claim", "investigations": ["i1"]},
     "decideToolApproval": {"decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"},

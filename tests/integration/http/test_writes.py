@@ -449,3 +449,54 @@ async def test_a_replay_is_created_as_its_caller(site: Site, namespace: str) -> 
     assert made["spec"]["replay"] == {"of": {"name": "done"}, "overrides": overrides, "onMiss": "Refuse"}
     wrong = await investigator.post(path.replace("alert-1", "done"), {"of": {"name": "alert-1"}})
     assert wrong.status == 400
+
+
+async def test_an_investigation_is_run_again_as_its_caller(site: Site, namespace: str) -> None:
+    rights = _may(("create", "investigations"), ("get", "investigations"), ("get", "alerts"))
+    investigator = await site.visitor(namespace, "investigator", here=rights)
+    path = f"/namespaces/{namespace}/investigations"
+    done = {"conditions": [condition("Finished", "True")]}
+    assert (await investigator.post(f"{path}/none/retries", {})).status == 404
+    alert, chain = await site.put("Alert", namespace, "crash", ALERT), {"name": "own"}
+    spec = {"alertRef": {"name": "crash", "uid": uid(alert)}, "chainRef": chain, "budget": {"tokens": 9}}
+    first = await site.put("Investigation", namespace, "first", {**spec, "ttlSecondsAfterFinished": 5}, **done)
+    answer = await investigator.post(f"{path}/first/retries", {})
+    assert answer.status == 202 and answer.body["name"].startswith("first-retry-")
+    made = await site.services.kube.get("Investigation", namespace, answer.body["name"])
+    assert made["metadata"]["uid"] == answer.body["uid"] and answer.body["retryOf"] == "first"
+    retry_of = {"name": "first", "uid": first["metadata"]["uid"]}
+    copied = ("alertRef", "chainRef", "budget", "retryOf")
+    assert {field: made["spec"][field] for field in copied} == {
+        "alertRef": {"name": "crash", "uid": str(uid(alert))},
+        "chainRef": chain,
+        "budget": {"tokens": 9},
+        "retryOf": retry_of,
+    }
+    assert made["spec"].get("ttlSecondsAfterFinished") != 5
+    other = await investigator.post(f"{path}/first/retries", {"chain": "next", "name": "second"})
+    made = await site.services.kube.get("Investigation", namespace, "second")
+    assert other.status == 202 and made["spec"]["chainRef"] == {"name": "next"}
+    await site.put("Investigation", namespace, "inline", {"alert": ALERT}, **done)
+    assert (await investigator.post(f"{path}/inline/retries", {})).status == 202
+    assert (await investigator.post(f"{path}/first/retries", {"chain": "../x"})).status == 400
+    assert (await investigator.post(f"{path}/first/retries", {"name": "second"})).status == 409
+
+
+async def test_what_cannot_be_run_again_is_refused_with_the_remedy(site: Site, namespace: str) -> None:
+    rights = _may(("create", "investigations"), ("get", "investigations"), ("get", "alerts"))
+    investigator = await site.visitor(namespace, "investigator", here=rights)
+    blind = await site.visitor(namespace, "blind", here=_may(("create", "investigations")))
+    done = {"conditions": [condition("Finished", "True")]}
+    await site.put("Investigation", namespace, "running", {"alert": ALERT}, conditions=[condition("Finished", "False")])
+    await site.put("Investigation", namespace, "replay", {"replay": {"of": {"name": "first"}}}, **done)
+    await site.put("Investigation", namespace, "gone", {"alertRef": {"name": "expired"}}, **done)
+    told = (
+        ("running", "has not finished; wait for its end or cancel it"),
+        ("replay", "is a replay; start a replay of the recorded investigation"),
+        ("gone", "expired of investigation gone was deleted or has expired; submit the alert again"),
+    )
+    for name, sentence in told:
+        path = f"/namespaces/{namespace}/investigations/{name}/retries"
+        answer = await investigator.post(path, {})
+        assert answer.status == 409 and sentence in answer.message
+        assert (await blind.post(path, {})).status == 403, "the caller's own right to read it counts"

@@ -77,6 +77,7 @@ export type Step = Schemas["StepView"];
 export type ComparedAgent = Schemas["ComparedAgent"];
 export type ComparedRun = Schemas["ComparedRun"];
 export type Comparison = Schemas["Comparison"];
+export type StartedRetry = Schemas["StartedRetry"];
 export type StartedReplay = Schemas["StartedReplay"];
 export type EvalSuites = Schemas["EvalSuiteList"];
 export type EvalSuite = Schemas["EvalSuiteView"];

@@ -11,6 +11,7 @@ import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { FlawBadges, SeverityBadge } from "../parts/Flaws";
 import { ReplayActions } from "../parts/ReplayActions";
+import { RetryAction } from "../parts/RetryAction";
 import { Badge, Copy, Empty, Problem, READ_ONLY } from "../parts/parts";
 import { RequestTold } from "../parts/Unstarted";
 import { useChanges } from "./changes";
@@ -86,6 +87,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
             <Copy label={ACTIONS.copyLink} text={() => location.href} />
             <a className="button quiet" href={`/api/v1${pathOf(namespace, name)}`} target="_blank" rel="noopener">{ACTIONS.json}</a>
             <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
+            {finished && world.session.hasToken && !item.replay && !item.objectGone && <RetryAction item={item} />}
             {finished && <ReplayActions item={item} writes={world.session.hasToken} />}
           </div>
         </div>

@@ -195,6 +195,25 @@ def replay(
 
 
 @with_connection
+def retry(
+    connection: "ConnectionOptions",
+    name: Name,
+    chain: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Chain to run. Default: the same.", callback=object_name)
+    ] = None,
+    output: OutputOption = "text",
+) -> None:
+    """Run a finished investigation again: investigate its alert anew, with live tools."""
+
+    async def work(client: "AnyClient") -> int:
+        from tarsy.cli.retry import start_retry
+
+        return await start_retry(client, client.namespace, name, output, chain=chain)
+
+    run_with_client(connection, work)
+
+
+@with_connection
 def why(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
     """Print the finding of an investigation and the evidence of each claim."""
 
