@@ -47,6 +47,7 @@ from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
 from tarsy.controllers.runs.run_texts import run_runbook, skill_sources
 from tarsy.controllers.runs.skill_texts import freeze_skills
+from tarsy.controllers.schedules.alerts import SCHEDULE_LABEL
 from tarsy.evidence.alert_words import alert_words
 from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
@@ -226,6 +227,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         plan=plan,
         priority=PRIORITIES[alert.severity],
         severity=alert.severity,
+        scheduled=await _is_scheduled(investigation, context),
         author=spec.author.to_dict() if spec.author else {},
         keys=run_keys(alert, words),
         precedents=await _as_told(found, plan, context),
@@ -383,6 +385,11 @@ async def _named_alert(investigation: Investigation, context: ReconcileContext) 
     raw = await context.kubernetes.client.find(Alert.KIND, namespace, ref.name)
     found = context.cache.find(context.cache.put(raw)) if raw else None
     return found if isinstance(found, Alert | UnreadableObject) else None
+
+
+async def _is_scheduled(investigation: Investigation, context: ReconcileContext) -> bool:
+    alert = await _named_alert(investigation, context)
+    return isinstance(alert, Alert) and SCHEDULE_LABEL in (alert.metadata.labels or {})
 
 
 def _finish_time(investigation: Investigation) -> datetime | None:

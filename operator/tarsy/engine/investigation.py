@@ -28,18 +28,23 @@ from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
 from tarsy.record.precedent import Precedent
 from tarsy.record.provenance import Origin
+from tarsy.record.quota import QUOTA_EXCEEDED
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
 
 
 @dataclass(frozen=True, slots=True)
 class InvestigationRun:
-    """The input of an investigation: its id, its frozen plan, the alert with its runbook as text, and precedents."""
+    """The input of an investigation: its id, its frozen plan, the alert with its runbook as text, and precedents.
+
+    With `triage_for`, a sentence with the reason, no model is asked: only stages of kind Changes run.
+    """
 
     id: UUID
     plan: Plan
     alert_data: str
     runbook: str = ""
     precedents: Sequence[Precedent] = ()
+    triage_for: str | None = None
 
 
 async def investigate(investigation: InvestigationRun, world: RunContext) -> RunOutcome:
@@ -92,7 +97,11 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
             conclusions.append(known.conclusion)
             evidence.append(known.conclusion)
             if known.certain and stage.changes.stop_when == "Certain":
-                return await _settled(conclusions, evidence, plan, world)
+                asked = NO_MODEL if len(conclusions) == len(evidence) else NO_FURTHER_MODEL
+                return await _settled(evidence, asked, plan, world)
+            continue
+        if investigation.triage_for is not None:
+            index += _places(stage)
             continue
         _reserve_budget(plan, stage, world)
         task = Task(
@@ -114,6 +123,8 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
         if result.state is not State.COMPLETED:
             return await _failed(result, conclusions, evidence, world)
         conclusions.append(StageConclusion(stage.name, result.text))
+    if investigation.triage_for is not None:
+        return await _triaged(investigation.triage_for, evidence, plan, world)
     return await _concluded(investigation, conclusions, evidence, world)
 
 
@@ -159,12 +170,18 @@ async def _read_changes(
     return await run_changes_stage(run, world)
 
 
-async def _settled(
-    conclusions: list[StageConclusion], evidence: list[StageConclusion], plan: Plan, world: RunContext
-) -> RunOutcome:
-    """Ends a run whose fault is certain by rules, with what they found: no model is asked any more."""
+async def _triaged(why: str, evidence: list[StageConclusion], plan: Plan, world: RunContext) -> RunOutcome:
+    """Ends a run that may ask no model, with what its stages of kind Changes found; without one nothing is known."""
+    asked = f"{NO_MODEL} {why}"
+    if not evidence:
+        missing = f"Chain {plan.chain.name} has no stage of kind Changes, which would answer without a model."
+        return RunOutcome(State.FAILED, failure=Failure(QUOTA_EXCEEDED, f"{asked} {missing}"), cut=True)
+    return await _settled(evidence, asked, plan, world)
+
+
+async def _settled(evidence: list[StageConclusion], asked: str, plan: Plan, world: RunContext) -> RunOutcome:
+    """Ends a run with what rules found, and a sentence about models: none is asked any more."""
     finding, analysis = await checked_finding(evidence[-1].text, world, computed=True)
-    asked = NO_MODEL if len(conclusions) == len(evidence) else NO_FURTHER_MODEL
     summary = f"{finding.summary} {asked}" if plan.executive_summary is not None else None
     return RunOutcome(
         state=State.COMPLETED,

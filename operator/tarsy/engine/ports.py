@@ -59,7 +59,11 @@ class Recorder(Protocol):
         ...
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
-        """Boundary (a)."""
+        """Boundary (a).
+
+        Raises QuotaRefused when a quota has no room for the worst case: nothing of this step is on record then, and
+        the step that was held before it is.
+        """
         ...
 
     async def model_call_finished(self, result: ModelCallResult, events: Sequence[Event] = ()) -> None:

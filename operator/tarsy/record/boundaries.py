@@ -24,7 +24,8 @@ class ModelCallStart:
     `new_messages` are appended to the conversation first, `first_seq` being the sequence of the first of them;
     the request consists of all messages below `message_count`. From this call on, what `superseded` holds is sent
     instead of the message at that sequence. The estimates count for the budget until the usage is known. A call with a
-    `request` of its own is sent that instead (a summary); `loop` None leaves the execution's state as it is.
+    `request` of its own is sent that instead (a summary); `loop` None leaves the execution's state as it is. The worst
+    case is what quotas reserve: input and the longest output. Its cost is None where no rates are known.
     """
 
     id: UUID
@@ -43,6 +44,8 @@ class ModelCallStart:
     request: tuple[Message, ...] = ()
     estimated_tokens: int = 0
     estimated_cost_usd: Decimal = Decimal(0)
+    worst_tokens: int = 0
+    worst_cost_usd: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)

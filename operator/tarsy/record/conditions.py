@@ -13,7 +13,7 @@ from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import Phase
 
 _NO_TOOL_CALLED = "No tool was called, although agents had tool servers: the finding rests on the alert alone."
-_WAITING = {"Approval": "WaitingForApproval", "ProviderLimit": "WaitingForProvider"}
+_WAITING = {"Approval": "WaitingForApproval", "ProviderLimit": "WaitingForProvider", "Quota": "WaitingForQuota"}
 _GOES_ON = "The investigation has not ended."
 
 
@@ -30,6 +30,8 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
     yield made(ConditionType.ACCEPTED, "True", "Planned", f"Chain {record.chain} is resolved and frozen.")
     if not record.state.finished:
         goes_on: tuple[str, str] = (phase(record), _GOES_ON)
+        if record.held_for is not None:
+            goes_on = ("WaitingForQuota", record.held_for)
         if record.parked is not None:
             goes_on = (_WAITING.get(record.parked.reason, "Parked"), record.parked.sentence)
         yield made(ConditionType.FINISHED, "False", *goes_on)

@@ -11,12 +11,13 @@ from uuid import UUID
 
 
 class BudgetLimit(StrEnum):
-    """Limits of a budget; the values are reasons of the condition `BudgetExceeded`."""
+    """Limits of a budget; the values are reasons of the condition `BudgetExceeded`. A quota is its namespace's."""
 
     TOKENS = "Tokens"
     COST = "Cost"
     TOOL_CALLS = "ToolCalls"
     MINUTES = "Minutes"
+    QUOTA = "Quota"
 
 
 @dataclass(frozen=True, slots=True)

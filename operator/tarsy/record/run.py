@@ -305,7 +305,7 @@ class InvestigationRecord:
     costs, None when no cost is known; `cost_complete` is False when some cost is unknown. `alert_cut` reports how much
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
     the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
-    `waited_seconds` is the time for which it was parked before.
+    `waited_seconds` is the time for which it was parked before, `held_for` the quota that keeps it from starting.
     """
 
     id: UUID
@@ -343,3 +343,4 @@ class InvestigationRecord:
     replay: bool = False
     parked: ParkedRun | None = None
     waited_seconds: float = 0.0
+    held_for: str | None = None

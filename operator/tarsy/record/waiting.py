@@ -1,4 +1,4 @@
-"""Defines what a run waits for without a worker: a decision of people about a tool call, or a provider's rate limit.
+"""Defines what a run waits for without a worker: a decision about a tool call, a rate limit, or a quota.
 
 A run waits by being parked: its loop is on record, its lease is given back, and none of its clocks run. The engine asks
 about a call again whenever it resumes, so that an answer depends on the record of the approval alone.
@@ -18,6 +18,7 @@ class WaitReason(StrEnum):
 
     APPROVAL = "Approval"
     PROVIDER_LIMIT = "ProviderLimit"
+    QUOTA = "Quota"
 
 
 @dataclass(frozen=True, slots=True)

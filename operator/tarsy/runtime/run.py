@@ -276,7 +276,12 @@ class Runner:
     async def _run(self, claimed: ClaimedRun, world: RunContext) -> RunOutcome:
         if claimed.parent is None:
             start = InvestigationRun(
-                claimed.id, claimed.plan, claimed.alert_data, claimed.runbook or "", claimed.precedents
+                claimed.id,
+                claimed.plan,
+                claimed.alert_data,
+                claimed.runbook or "",
+                claimed.precedents,
+                claimed.triage_for,
             )
             return await investigate(start, world)
         past = await self._questions.past(claimed.parent, claimed.id)

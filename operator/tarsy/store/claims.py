@@ -27,6 +27,7 @@ from tarsy.store.database import call
 from tarsy.store.errors import SchemaMismatch, WorkerLost
 from tarsy.store.migrate import newest
 from tarsy.store.queries import load
+from tarsy.store.quotas import Withheld
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 CLAIM_LOCK = 7_261_979_002
@@ -49,7 +50,7 @@ class ClaimedRun:
 
     `waited_seconds` passed from its acceptance to its first start. A run that answers a question
     has the `question` and, as `parent`, the investigation that it is about; its `alert_data` is empty. One that was
-    parked waited for `parked_for`, for `parked_seconds`.
+    parked waited for `parked_for`, for `parked_seconds`. One with `triage_for`, a sentence, asks no model.
     """
 
     id: UUID
@@ -68,6 +69,7 @@ class ClaimedRun:
     parked_for: str | None = None
     parked_seconds: float = 0.0
     precedents: Sequence[Precedent] = ()
+    triage_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class Candidate:
     """A run that waits for a worker.
 
     `leased`: it still has the lease of a dead worker. `served_at` is the last claim of a run of its namespace; None:
-    none within a day. A `replay` waits until nothing else does.
+    none within a day. A `replay` waits until nothing else does. `room` is what the quotas of its namespace leave (the
+    function `quota_room` of migration 39); None: it has none, or the run was started before.
     """
 
     id: UUID
@@ -89,6 +92,13 @@ class Candidate:
     leased: bool = False
     served_at: datetime | None = None
     replay: bool = False
+    room: Mapping[str, Any] | None = None
+
+    @property
+    def rooms(self) -> Mapping[str, int]:
+        """Runs that each quota of its namespace lets start, by quota and share; a run to be triaged needs no room."""
+        rooms: Mapping[str, int] = self.room["rooms"] if self.room and self.room["over"] is None else {}
+        return rooms
 
 
 _Running = Mapping[tuple[str, str, str], int]
@@ -129,6 +139,9 @@ def choose_runs(
         namespaces[namespace] += runs
         chains[chain_namespace, chain] += runs
     places = min(free, global_limit - namespaces.total())
+    rooms: dict[str, int] = {}
+    for candidate in candidates:
+        rooms.update(candidate.rooms)
     lines: defaultdict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=_place):
         lines[candidate.namespace, candidate.chain_namespace, candidate.chain].append(candidate)
@@ -138,6 +151,7 @@ def choose_runs(
             (namespace_limit is None or namespaces[c.namespace] < namespace_limit)
             and (c.namespace_limit is None or namespaces[c.namespace] < c.namespace_limit)
             and (c.chain_limit is None or chains[c.chain_namespace, c.chain] < c.chain_limit)
+            and all(rooms[quota] > 0 for quota in c.rooms)
         )
 
     chosen: list[Candidate] = []
@@ -152,6 +166,8 @@ def choose_runs(
         namespaces[best.namespace] += 1
         served[best.namespace] = _JUST_NOW + len(chosen)
         chains[best.chain_namespace, best.chain] += 1
+        for quota in best.rooms:
+            rooms[quota] -= 1
     return chosen
 
 
@@ -258,17 +274,22 @@ class Claims:
         """
 
         unreadable: list[bool] = []
+        changed: list[UUID] = []
 
         async def take(connection: asyncpg.Connection) -> list[ClaimedRun]:
             unreadable.clear()
+            changed.clear()
             if not await connection.fetchval(*self._sql["worth_a_claim"](worker=worker)):
                 return []
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=CLAIM_LOCK))
                 if not await connection.fetchval(*self._sql["reap_but"](worker=worker)):
                     raise WorkerLost(f"Worker {worker} is not registered, or has expired. Register it again.")
-                ids = await self._asked(connection, questions, namespace_limit) if questions > 0 else []
-                ids += await self._choose(connection, free, global_limit, namespace_limit) if free > 0 else []
+                withheld = Withheld()
+                ids = await self._asked(connection, withheld, questions, namespace_limit) if questions > 0 else []
+                ids += await self._choose(connection, withheld, free, global_limit, namespace_limit) if free > 0 else []
+                changed.extend(await withheld.write(connection))
+                await withheld.mark_triaged(connection, ids)
                 if ids:
                     await connection.execute(*self._sql["served"](ids=ids))
                 claimed = []
@@ -284,30 +305,32 @@ class Claims:
         if free <= 0 and questions <= 0:
             return []
         claimed = await call(self._pool, "claim investigations", take)
-        for run in claimed:
-            self._notify(RUN_CHANNEL, str(run.id))
+        for run in (*(run.id for run in claimed), *changed):
+            self._notify(RUN_CHANNEL, str(run))
         for question in unreadable:
             if self._metrics is not None:
                 what = "question" if question else "investigation"
                 self._metrics.add(TERMINAL, kind=what, state=_UNREADABLE.state.value)
         return claimed
 
-    async def _asked(self, connection: asyncpg.Connection, questions: int, each: int | None) -> list[UUID]:
+    async def _asked(
+        self, connection: asyncpg.Connection, withheld: Withheld, questions: int, each: int | None
+    ) -> list[UUID]:
         running = _running(await connection.fetch(*self._sql["answering"]()))
         found = await connection.fetch(*self._sql["questions"](limit=questions, knows=self._knows))
-        waiting = [Candidate(**row) for row in found]
+        waiting = withheld.admitted([Candidate(**row) for row in found], questions=True)
         most = sum(running.values()) + questions
         chosen = choose_runs(waiting, running, free=questions, global_limit=most, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
     async def _choose(
-        self, connection: asyncpg.Connection, free: int, global_limit: int, each: int | None
+        self, connection: asyncpg.Connection, withheld: Withheld, free: int, global_limit: int, each: int | None
     ) -> list[UUID]:
         running = _running(await connection.fetch(*self._sql["in_progress"]()))
         if sum(running.values()) >= global_limit:
             return []
         found = await connection.fetch(*self._sql["candidates"](limit=free, knows=self._knows))
-        waiting = [Candidate(**row) for row in found]
+        waiting = withheld.admitted([Candidate(**row) for row in found])
         chosen = choose_runs(waiting, running, free=free, global_limit=global_limit, namespace_limit=each)
         return await self._not_being_written(connection, {run.id: run.leased for run in chosen})
 
@@ -382,4 +405,5 @@ def _claimed(row: asyncpg.Record) -> ClaimedRun:
         parked_for=row["parked_for"],
         parked_seconds=row["parked_seconds"],
         precedents=read_precedents(row["precedents"]),
+        triage_for=row["triage_for"],
     )

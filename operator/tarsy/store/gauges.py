@@ -37,7 +37,11 @@ class Gauges:
         return {
             table.QUEUED: {(): row["queued"]},
             table.RUNNING: {(): row["running"]},
-            table.PARKED: {("Approval",): row["parked_approvals"], ("ProviderLimit",): row["parked_limits"]},
+            table.PARKED: {
+                ("Approval",): row["parked_approvals"],
+                ("ProviderLimit",): row["parked_limits"],
+                ("Quota",): row["parked_quotas"],
+            },
             table.OLDEST_QUEUED: {(): row["oldest"] or 0.0},
             table.QUESTIONS: {("queued",): row["queued_questions"], ("running",): row["running_questions"]},
             table.WORKERS: {(): row["workers"]},

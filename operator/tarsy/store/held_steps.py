@@ -17,6 +17,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.quota import QuotaRefused
 from tarsy.record.run import LeaseLost
 from tarsy.store.errors import StoreError
 from tarsy.store.steps import Step
@@ -86,11 +87,16 @@ class HeldSteps:
         async with self._turns[step.execution]:
             held = self._held.get(step.execution)
             both = None if held is None else step.after(held)
-            if both is None:
+            if held is None or both is None:
                 await self._write_held(step.execution)
                 return await self._put(step, None)
             self._held[step.execution] = both  # a write that is cut may be done: then only all of it is written again
-            row = await self._put(both, None)
+            try:
+                row = await self._put(both, None)
+            except QuotaRefused:  # of the call that was to begin; the one that ended is recorded
+                self._held[step.execution] = held
+                await self._write_held(step.execution)
+                raise
             self._forget(step.execution)
             return row
 

@@ -229,6 +229,7 @@ def investigation(
         replay=row["replay"],
         parked=_parked(row) if state is State.PARKED else None,
         waited_seconds=row["waited_seconds"],
+        held_for=row["held_for"] if state is State.PENDING else None,
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),

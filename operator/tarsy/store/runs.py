@@ -64,8 +64,8 @@ _OVERDUE = RunOutcome(
 class NewRun:
     """An investigation to accept. `id` is the uid of its object; alert data and runbook are masked.
 
-    `cassette` is the record that a replay answers from. `keys` are those by which later runs find it, `precedents` the
-    earlier investigations that its agents are told about.
+    `cassette` is the record that a replay answers from; the alert of a `scheduled` one is of an AlertSchedule. `keys`
+    are those by which later runs find it, `precedents` the earlier investigations that its agents are told about.
     """
 
     id: UUID
@@ -79,6 +79,7 @@ class NewRun:
     priority: int = 0
     cassette: bytes | None = None
     severity: str | None = None
+    scheduled: bool = False
     keys: Sequence[str] = ()
     precedents: Sequence[Precedent] = ()
 
@@ -150,10 +151,7 @@ class Runs:
         """Enqueues a run. False when it had been accepted before: then nothing is changed."""
         plan = run.plan
         values = {
-            "id": run.id,
-            "namespace": run.namespace,
-            "namespace_uid": run.namespace_uid,
-            "name": run.name,
+            **{name: getattr(run, name) for name in ("id", "namespace", "namespace_uid", "name")},
             "alert_type": plan.alert_type,
             "chain": plan.chain.name,
             "chain_namespace": plan.chain.namespace,
@@ -170,6 +168,7 @@ class Runs:
             "reader": self._reader(run),
             "cassette": run.cassette,
             "severity": run.severity,
+            "scheduled": run.scheduled,
             "alert_key": alert_key(run.namespace_uid, plan.alert_type, run.alert_data),
             "precedent_keys": [clean(key) for key in run.keys],
             "precedents": stored_precedents(run.precedents),

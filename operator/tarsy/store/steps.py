@@ -137,6 +137,8 @@ def model_call_started(
         "provider_states": [message.provider_state for message in messages],
         "estimated_tokens": call.estimated_tokens,
         "estimated_cost_usd": call.estimated_cost_usd,
+        "worst_tokens": call.worst_tokens,
+        "worst_cost_usd": call.worst_cost_usd,
         "superseded_seqs": list(call.superseded),
         "superseded_contents": [clean(content) for content in call.superseded.values()],
         "request": columns.request(call.request),

@@ -24,6 +24,7 @@ from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
+from tarsy.record.quota import QuotaRefused
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,
@@ -40,6 +41,7 @@ from tarsy.store import columns, database, rows, seal, steps
 from tarsy.store.errors import StoreError
 from tarsy.store.held_steps import HOLD_SECONDS, HeldSteps
 from tarsy.store.queries import load
+from tarsy.store.quotas import note_refusal, refusal_of
 from tarsy.store.steps import Step
 from tarsy.store.wakeups import RUN_CHANNEL, NotifyFunction, silent
 
@@ -115,9 +117,17 @@ class RunWriter:
         await self._steps.write(steps.execution_finished(outcome, events))
 
     async def model_call_started(self, call: ModelCallStart, events: Sequence[Event] = ()) -> None:
-        """Writes boundary (a): a model call begins, with the messages that are new in it."""
+        """Writes boundary (a): a model call begins, with the messages that are new in it.
+
+        Raises:
+            QuotaRefused: a quota has no room for its worst case; nothing of this step is written.
+        """
         tool_set, definitions = self._tool_set(call.tools)
-        await self._steps.write(steps.model_call_started(call, events, tool_set, definitions))
+        try:
+            await self._steps.write(steps.model_call_started(call, events, tool_set, definitions))
+        except QuotaRefused as refused:
+            await note_refusal(self._pool, refused.refusal)
+            raise
         if tool_set is not None:
             self._tool_sets.add(tool_set)
 
@@ -271,7 +281,12 @@ class RunWriter:
         statement = self._sql[step.query](**run, **events, **step.values, **sealed)
 
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
-            return await connection.fetchrow(*statement)
+            try:
+                return await connection.fetchrow(*statement)
+            except asyncpg.PostgresError as error:
+                if (refusal := refusal_of(error)) is None:
+                    raise
+                raise QuotaRefused(refusal) from error
 
         self._has_written = True
         where = f"{step.what} of investigation {self._investigation}"

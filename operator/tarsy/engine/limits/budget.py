@@ -162,6 +162,11 @@ class BudgetTracker:
         self._flying[call] = need
         self._since[call] = self._clock()
 
+    def model_refused(self, call: UUID) -> None:
+        """A model call was not made."""
+        self._flying.pop(call, None)
+        self._since.pop(call, None)
+
     def model_finished(self, call: UUID, usage: Usage | None, used: UsageEstimate, sent: int) -> None:
         """A model call has come back.
 

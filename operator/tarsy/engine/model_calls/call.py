@@ -16,6 +16,7 @@ from tarsy.engine.conversation.masking import MaskedText, mask_response_text
 from tarsy.engine.conversation.state import CallModel, Conversation
 from tarsy.engine.limits.budget import BudgetSpent, UsageEstimate
 from tarsy.engine.limits.budget_stop import note_exceeded
+from tarsy.engine.limits.quota import without_room
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.billing import LOST, TIMEOUTS, billed
 from tarsy.engine.model_calls.billing import used as used_by
@@ -47,6 +48,7 @@ from tarsy.plan.builtin import STRATEGIES_WITHOUT_TOOLS
 from tarsy.record.boundaries import ModelCallStart
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message, Role, ToolDefinition
+from tarsy.record.quota import QuotaRefused
 from tarsy.record.run import ALERT_DATA, Failure, LoopState, ModelCallKind, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
@@ -113,8 +115,8 @@ async def call_model(
 
     Raises:
         ModelCallFailed: the model refused, or failed for good, and so did all that could stand in for it.
-        BudgetSpent: the run's budget is reached; nothing was asked.
-        RunWaits: the provider asks to come back much later, and there is no other.
+        BudgetSpent: the run's budget is reached, or a quota has no room; nothing was asked.
+        RunWaits: the provider asks to come back much later, and there is no other; or a quota has room later.
     """
     call = await _begin(conversation, turn, options, world)
     answer = ModelResponse(hidden=options.read is not None)
@@ -170,13 +172,19 @@ async def _begin(
         superseded=made.superseded,
         estimated_tokens=made.need.input_tokens,
         estimated_cost_usd=replace(made.need, output_tokens=0).cost_usd or Decimal(0),
+        worst_tokens=made.worst.tokens,
+        worst_cost_usd=made.worst.cost_usd,
     )
     events = [compaction_event(conversation, start.id, notice(conversation, made))] if made.superseded else []
     if cut := alert_cut(conversation, new, made):
         await world.recorder.degrade_evidence({ALERT_DATA: cut})
     world.control.check()
     world.meter.model_started(start.id, made.need)
-    await world.recorder.model_call_started(start, events)
+    try:
+        await world.recorder.model_call_started(start, events)
+    except QuotaRefused as refused:
+        world.meter.model_refused(start.id)
+        raise await without_room(refused, world, may_wait=turn.kind not in _DISPENSABLE) from refused
     conversation.model_calls += 1
     conversation.messages.extend(new)
     conversation.superseded.update(made.superseded)

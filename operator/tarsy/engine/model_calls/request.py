@@ -4,6 +4,7 @@ Everything follows from the record: messages, what was sent instead of some of t
 An attempt that resumes sends what the one that died would have sent.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +19,13 @@ from tarsy.engine.conversation.state import Conversation
 from tarsy.engine.limits.budget import UsageEstimate
 from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
 from tarsy.llm.protocol import ModelError
+from tarsy.plan.model import ProviderPlan
 from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import LoopState
 from tarsy.record.usage import Usage
+
+_WORST_UNCOUNTED, _WORST_OVER_COUNTED = 0.5, 1.1
+"""The worst case of a request: tokens a byte before its provider has counted any, and times what it counted last."""
 
 MAX_REFUSALS = 3
 """So often in a row a conversation that a provider found too long is shortened to half and sent again."""
@@ -31,6 +36,7 @@ class PreparedRequest:
     """A request about to be sent.
 
     `superseded` is what is sent from now on instead of messages, by their place; `size` are bytes, tools included.
+    `need` is what it is expected to use, `worst` the most that it may use.
     """
 
     messages: tuple[Message, ...]
@@ -38,6 +44,21 @@ class PreparedRequest:
     size: int
     window: int
     need: UsageEstimate
+    worst: UsageEstimate
+
+
+def worst_case(size: int, density: float | None, provider: ProviderPlan, window: int) -> UsageEstimate:
+    """Estimates the most that a call may use, for quotas.
+
+    Args:
+        size: bytes of its request.
+        density: tokens a byte, as its provider last counted of this conversation; None: it never has.
+        provider: whose output limit counts; without one an answer may fill the rest of the window.
+        window: tokens that the model holds.
+    """
+    tokens = math.ceil(size * (_WORST_UNCOUNTED if density is None else density * _WORST_OVER_COUNTED))
+    longest = provider.max_output_tokens
+    return UsageEstimate(tokens, max(window - tokens, 0) if longest is None else longest, provider.rates)
 
 
 def prepare_request(
@@ -67,9 +88,10 @@ def prepare_request(
         superseded = compact_conversation(messages, conversation.superseded, window.room)
         sent, total = conversation.sent.of(messages, conversation.superseded | superseded)
     total += overhead
+    worst = worst_case(total, loop.tokens_per_byte or believed, provider, tokens)
     density = next(d for d in (loop.tokens_per_byte, believed, TOKENS_PER_BYTE) if d is not None)
     return PreparedRequest(
-        sent, superseded, total, tokens, UsageEstimate(round(total * density), loop.last_output, provider.rates)
+        sent, superseded, total, tokens, UsageEstimate(round(total * density), loop.last_output, provider.rates), worst
     )
 
 

@@ -17,6 +17,7 @@ from tarsy.engine.conversation.truncation import BYTES_PER_TOKEN, truncate_middl
 from tarsy.engine.limits.budget import UsageEstimate, cost
 from tarsy.engine.limits.timing import Stopwatch
 from tarsy.engine.model_calls.billing import billed, milliseconds, used
+from tarsy.engine.model_calls.request import worst_case
 from tarsy.engine.model_calls.response import ModelResponse, mask_response
 from tarsy.engine.model_calls.streaming import CutToConclude, receive
 from tarsy.engine.run_context import RunContext
@@ -25,6 +26,7 @@ from tarsy.plan.model import ProviderPlan, Strategy
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.ids import model_call_id
 from tarsy.record.messages import Message
+from tarsy.record.quota import QuotaRefused
 from tarsy.record.run import Failure, ModelCallKind
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus
@@ -99,10 +101,16 @@ async def side_call(side: SideCall, conversation: Conversation, world: RunContex
         return "", exceeded.message
     number = conversation.model_calls
     conversation.model_calls += 1  # before the record knows: calls side by side must not get the same
-    call = _start(side, conversation, number, messages, need)
+    window = side.provider.context_window or conversation.limits.context_tokens
+    worst = worst_case(size, world.meter.tokens_per_byte, side.provider, window)
+    call = _start(side, conversation, number, messages, need, worst)
     world.control.check()
     world.meter.model_started(call.id, need)
-    await world.recorder.model_call_started(call, side.events(call.id, "", None, EventStatus.STREAMING))
+    try:
+        await world.recorder.model_call_started(call, side.events(call.id, "", None, EventStatus.STREAMING))
+    except QuotaRefused as refused:
+        world.meter.model_refused(call.id)
+        return "", refused.refusal.cause.removesuffix(".")
     world.control.check()  # the write may have waited for Postgres longer than the lease lasts
 
     started, answer, failed = time.monotonic(), ModelResponse(hidden=True, silent=True), None
@@ -136,7 +144,12 @@ async def side_call(side: SideCall, conversation: Conversation, world: RunContex
 
 
 def _start(
-    side: SideCall, conversation: Conversation, number: int, messages: tuple[Message, ...], need: UsageEstimate
+    side: SideCall,
+    conversation: Conversation,
+    number: int,
+    messages: tuple[Message, ...],
+    need: UsageEstimate,
+    worst: UsageEstimate,
 ) -> ModelCallStart:
     return ModelCallStart(
         id=model_call_id(conversation.execution, number),
@@ -154,6 +167,8 @@ def _start(
         request=messages,
         estimated_tokens=need.input_tokens,
         estimated_cost_usd=replace(need, output_tokens=0).cost_usd or Decimal(0),
+        worst_tokens=worst.tokens,
+        worst_cost_usd=worst.cost_usd,
     )
 
 

@@ -300,7 +300,8 @@ class ParkedSummary(Lenient):
     """Why a run waits without a worker."""
 
     reason: Annotated[str, StringConstraints(max_length=16)] = Field(
-        description="Approval (people decide about a tool call) or ProviderLimit (rate limit of an LLM provider)."
+        description="Approval (people decide about a tool call), ProviderLimit (rate limit of an LLM provider) or "
+        "Quota (an InvestigationQuota has no room)."
     )
     since: Time = Field(description="Time at which the run was parked.")
     until: Time = Field(description="Time at which it goes on at the latest.")

@@ -15,9 +15,10 @@ WITH expired AS (
 )
 SELECT EXISTS (SELECT FROM worker WHERE id = :worker AND id NOT IN (SELECT id FROM expired))
 
--- Whether `i` is not parked, or may go on: because of a decision, or as it has waited long enough.
+-- Whether `i` is not parked, or may go on: because of a decision, or as it has waited long enough; and no quota holds it.
 -- name: _awake
 (i.parked_at IS NULL OR i.wake_at <= clock_timestamp())
+    AND (i.held_until IS NULL OR i.held_until <= clock_timestamp())
 
 -- Whether a claim of :worker may find something: any run that has no live worker, whatever the limits; or :worker has
 -- expired, which the claim reports.
@@ -63,7 +64,8 @@ WITH RECURSIVE line AS (
 )
 SELECT waiting.*, t.claimed_at AS served_at FROM line CROSS JOIN LATERAL (
     SELECT i.id, i.namespace, i.chain_namespace, i.chain, i.priority, i.accepted_at, i.namespace_limit, i.chain_limit,
-        l.investigation IS NOT NULL AS leased, i.replay
+        l.investigation IS NOT NULL AS leased, i.replay,
+        CASE WHEN i.started_at IS NULL THEN quota_room(i.namespace, quota_share(i), true) END AS room
     FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NULL
         AND i.namespace = line.namespace AND i.chain_namespace = line.chain_namespace AND i.chain = line.chain
@@ -95,7 +97,8 @@ WITH RECURSIVE space AS (
 )
 SELECT waiting.*, t.claimed_at AS served_at FROM space CROSS JOIN LATERAL (
     SELECT i.id, i.namespace, '' AS chain_namespace, '' AS chain, 0 AS priority, i.accepted_at,
-        NULL::integer AS namespace_limit, NULL::integer AS chain_limit, l.investigation IS NOT NULL AS leased
+        NULL::integer AS namespace_limit, NULL::integer AS chain_limit, l.investigation IS NOT NULL AS leased,
+        CASE WHEN i.started_at IS NULL THEN quota_room(i.namespace, quota_share(i), false) END AS room
     FROM investigation i LEFT JOIN lease l ON l.investigation = i.id LEFT JOIN worker w ON w.id = l.worker
     WHERE i.state IN ('pending', 'running') AND w.id IS NULL AND i.parent IS NOT NULL
         AND i.namespace = space.namespace
@@ -138,10 +141,11 @@ WITH parked AS MATERIALIZED (
             deadline, clock_timestamp() + coalesce(seconds_left, limit_seconds) * interval '1 second'
         ),
         waited_seconds = waited_seconds + coalesce(p.seconds, 0),
-        parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL
+        parked_at = NULL, parked_for = NULL, parked_note = NULL, wake_at = NULL, seconds_left = NULL,
+        held_for = NULL, held_until = NULL
     FROM parked p WHERE i.id = p.id AND i.state IN ('pending', 'running')
     RETURNING i.id, attempt, namespace, name, desired_state, deadline, parent, started_at - accepted_at AS waited,
-        p.parked_for, p.seconds
+        p.parked_for, p.seconds, i.triage_for
 ), leased AS (
     INSERT INTO lease (investigation, attempt, worker) SELECT id, attempt, :worker FROM taken
     ON CONFLICT (investigation) DO UPDATE SET attempt = excluded.attempt, worker = excluded.worker
@@ -151,7 +155,7 @@ SELECT t.id, t.attempt, t.namespace, t.name, t.desired_state, t.parent, n.plan, 
     CASE WHEN t.parent IS NOT NULL THEN coalesce(n.question, n.alert_data) END AS question,
     extract(epoch FROM t.deadline - clock_timestamp())::double precision AS seconds_left,
     extract(epoch FROM t.waited)::double precision AS waited_seconds,
-    t.parked_for, coalesce(t.seconds, 0) AS parked_seconds
+    t.parked_for, coalesce(t.seconds, 0) AS parked_seconds, t.triage_for
 FROM taken t JOIN investigation_input n ON n.investigation = t.id
 ORDER BY array_position(:ids::uuid[], t.id)
 

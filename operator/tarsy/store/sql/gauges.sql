@@ -14,6 +14,7 @@ FROM (
         count(*) FILTER (WHERE NOT queued AND question AND parked_at IS NULL) AS running_questions,
         count(*) FILTER (WHERE parked_for = 'Approval') AS parked_approvals,
         count(*) FILTER (WHERE parked_for = 'ProviderLimit') AS parked_limits,
+        count(*) FILTER (WHERE parked_for = 'Quota') AS parked_quotas,
         extract(epoch FROM clock_timestamp() - min(accepted_at) FILTER (WHERE queued AND NOT question))::float8 AS oldest
     FROM open
 ) runs, (

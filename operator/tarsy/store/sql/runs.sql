@@ -3,9 +3,9 @@
 -- name: accept
 WITH accepted AS (
     INSERT INTO investigation (id, namespace, namespace_uid, name, alert_type, chain, chain_namespace, plan_hash,
-        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader, replay, seal)
+        stages_planned, limit_seconds, namespace_limit, chain_limit, priority, reader, replay, scheduled, seal)
     VALUES (:id, :namespace, :namespace_uid, :name, :alert_type, :chain, :chain_namespace, :plan_hash, :stages_planned,
-        :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader, :cassette::bytea IS NOT NULL,
+        :limit_seconds, :namespace_limit, :chain_limit, :priority, :reader, :cassette::bytea IS NOT NULL, :scheduled,
         {_first_head})
     ON CONFLICT (id) DO NOTHING
     RETURNING id, revision, seal

@@ -223,11 +223,12 @@ SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
     ON CONFLICT DO NOTHING
 )
 
+-- A trigger reserves the worst case in the quotas of the namespace, when all else of the statement is done.
 -- name: _model_call_row
 INSERT INTO llm_interaction AS c (id, execution, number, kind, provider, model, strategy, message_count, tool_set,
-    estimated_tokens, estimated_cost_usd, request)
+    estimated_tokens, estimated_cost_usd, request, worst_tokens, worst_cost_usd)
 SELECT :id, :execution, :number, :kind, :provider, :model, :strategy, :message_count, :tool_set, :estimated_tokens,
-    :estimated_cost_usd, :request
+    :estimated_cost_usd, :request, :worst_tokens, :worst_cost_usd
 FROM run
 ON CONFLICT (id) DO UPDATE SET number = c.number
 
