@@ -90,6 +90,10 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (grown("tarsy_agent_executions_total", "strategy, state"), "{{strategy}} {{state}}"),
                     (grown("tarsy_sub_agent_dispatches_total", "result"), "sub-agent {{result}}"),
                     (grown("tarsy_skill_loads_total", "outcome"), "skill load {{outcome}}"),
+                    (
+                        grown("tarsy_action_stages_total", "acted, model_says"),
+                        "action stage, acted: {{acted}}, its model says {{model_says}}",
+                    ),
                 ),
             ),
             Panel(

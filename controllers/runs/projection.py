@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
+from tarsy.record.acted import ModelWord
 from tarsy.record.conditions import conditions as conditions_of
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Confidence, Finding
@@ -40,10 +41,16 @@ _PHASES: dict[State, StagePhase] = {
     State.CANCELLED: "Cancelled",
     State.TIMED_OUT: "TimedOut",
 }
-_KINDS: Mapping[str, Literal["Investigation", "Synthesis", "ExecutiveSummary"]] = {
+_KINDS: Mapping[str, Literal["Investigation", "Synthesis", "ExecutiveSummary", "Action"]] = {
     StageKind.INVESTIGATION: "Investigation",
     StageKind.SYNTHESIS: "Synthesis",
     StageKind.EXECUTIVE_SUMMARY: "ExecutiveSummary",
+    StageKind.ACTION: "Action",
+}
+_WORDS: dict[ModelWord, Literal["Yes", "No", "Unknown"]] = {
+    ModelWord.YES: "Yes",
+    ModelWord.NO: "No",
+    ModelWord.UNKNOWN: "Unknown",
 }
 _CONFIDENCE: dict[Confidence, Literal["High", "Medium", "Low", "Inconclusive"]] = {
     Confidence.HIGH: "High",
@@ -165,6 +172,8 @@ def _name(stage: StageProgress) -> str:
 
 
 def _stage(stage: StageProgress) -> StageSummary:
+    acted = stage.acted
+    contradiction = acted.contradiction if acted is not None else None
     return StageSummary(
         name=_name(stage),
         kind=_KINDS.get(stage.kind, "Investigation"),
@@ -172,7 +181,9 @@ def _stage(stage: StageProgress) -> StageSummary:
         agents=stage.agents,
         started_at=stage.started_at,
         finished_at=stage.finished_at,
-        message=stage.failure.message if stage.failure else None,
+        message=stage.failure.message if stage.failure else contradiction,
+        acted=None if acted is None else "Yes" if acted.acted else "No",
+        model_says_acted=_WORDS.get(acted.word) if acted is not None else None,
     )
 
 

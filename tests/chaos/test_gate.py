@@ -5,6 +5,7 @@ tool server was called, as it noted it itself, is compared with what the record 
 statement that consumes the approval and the one that writes the answer, the call is sent exactly once.
 """
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import rights
 from chaos.fleet import Fleet, Member
 from chaos.points import Gate, Points
 from e2e.machine import LONG_LEASE
-from e2e.tenant import ANSWER, Tenant, condition
+from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 from tarsy.client.aggregated import AggregatedClient
 from tarsy.client.kubeconfig import ChosenContext
@@ -55,17 +56,22 @@ AFTER = {
 }
 """The approval is not consumed; consumed and not sent; sent; answered and not written; written."""
 KILLS = BEFORE | AFTER
+FINDER = "finder"
 
 
-def script() -> str:
-    """Every agent looks, proposes a call with what it saw, and concludes; one of them calls what does not answer."""
-    agents = {}
+def script(*, acting: bool) -> str:
+    """Every agent looks, proposes a call with what it saw, and concludes; one of them calls what does not answer.
+
+    Where they are `acting`, another agent has found something before, and they end with the word that they acted.
+    """
+    look = {"text": "I look.", "calls": [{"name": "tools.look", "arguments": {"what": "cause"}}]}
+    agents: dict[str, Any] = {FINDER: [look, {"text": json.loads(ANSWER)}]}
     for name in KILLS:
         call = {"name": "tools.wait" if name == "calling" else "tools.write", "arguments": {"what": name}}
         agents[name] = [
             {"text": "I look.", "calls": [{"name": "tools.look", "arguments": {"what": name}}]},
             {"text": "It helps, as @callId(tools.look) shows.", "calls": [call]},
-            {"text": ANSWER},
+            {"text": "It is done.\nYES" if acting else ANSWER},
         ]
     return yaml.safe_dump({"agents": agents})
 
@@ -107,12 +113,15 @@ async def anna(bare_tenant: Tenant) -> AsyncIterator[AggregatedClient]:
             await tenant.client.delete(obj["kind"], None, obj["metadata"]["name"])
 
 
-async def build(tenant: Tenant) -> None:
-    await tenant.use_model(script())
+async def build(tenant: Tenant, *, acting: bool) -> None:
+    await tenant.use_model(script(acting=acting))
     await tenant.use_tools(toolPolicy="Approve", tools={"readOnly": ["look"]})
+    await tenant.use_agent(FINDER, "tools", strategy="langchain")
     for name in KILLS:
         await tenant.use_agent(name, "tools", strategy="langchain", toolPolicy="All")
-        await tenant.use_chain([name], name=name)
+        find = {"name": "find", "agents": [{"name": FINDER}]}
+        act = {"name": "act", "kind": "Action", "agents": [{"name": name}]}
+        await tenant.use_chain(name=name, stages=[find, act]) if acting else await tenant.use_chain([name], name=name)
 
 
 async def next_worker(tenant: Tenant, fleet: Fleet) -> Member:
@@ -129,11 +138,12 @@ async def parked(tenant: Tenant, runs: dict[str, UUID], names: set[str]) -> None
     await until(f"parked: {', '.join(sorted(names))}", look)
 
 
+@pytest.mark.parametrize("acting", [False, True], ids=["investigating", "acting"])
 async def test_kill_around_the_gate_sends_a_call_at_most_once(
-    bare_tenant: Tenant, points: Points, fleet: Fleet, anna: AggregatedClient
+    bare_tenant: Tenant, points: Points, fleet: Fleet, anna: AggregatedClient, acting: bool
 ) -> None:
     tenant = bare_tenant
-    await build(tenant)
+    await build(tenant, acting=acting)
     fleet.controller()
     for name, kill in BEFORE.items():
         assert kill.gate is not None
@@ -171,6 +181,10 @@ async def test_kill_around_the_gate_sends_a_call_at_most_once(
         results = [str(row["result"]) for row in rows if row["result"] is not None]
         assert len(results) == 1, f"{name}: {results}"
         assert (f"{rows[0]['tool']} saw {name}" in results[0]) == kill.told, f"{name}: {results}"
+        if acting:
+            assert inv["status"]["finding"]["summary"] == SUMMARY
+            _, act = inv["status"]["stages"][:2]
+            assert (act["kind"], act["acted"], act["modelSaysActed"]) == ("Action", "Yes", "Yes")
         for report in await SealedRecord(tenant.pool).check(runs[name]):
             assert report.flaws == [], "the record is not as it was sealed"
     print(f"\nkills 2, points {len(KILLS)}, calls sent of each: {sent}")

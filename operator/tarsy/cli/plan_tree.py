@@ -43,6 +43,8 @@ def tree(explained: Explained) -> Tree:
 def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, FieldPath]) -> None:
     head = Text("stage ")
     head.append(stage.name, style="bold")
+    if stage.acts:
+        head.append("  acts on the finding, by calls that people approve", style="yellow")
     branch = root.add(head)
     if stage.changes is not None:
         branch.add(_changes(stage.changes, f"{path}.changes", origins))

@@ -15,6 +15,7 @@ from tarsy.cli.argument_origins import origins_text
 from tarsy.cli.console import Hanging, Indented
 from tarsy.client.plain_text import plain
 from tarsy.engine.findings.conclusion import read_finding, shorten_text
+from tarsy.http.views.acted import ActedView
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.prometheus_tools.picture import read_pictures, sparkline
 from tarsy.prometheus_tools.picture import write_time as picture_time
@@ -119,6 +120,7 @@ class RunSummary:
         executive_summary: the executive summary; None: none.
         failure: reason and message of the failure; None: none.
         remarks: what else a reader must know about the outcome.
+        actions: what stages of kind Action did.
         running: names of the stages that are running.
         figures: calls, tokens and attempts; empty: unknown.
     """
@@ -132,6 +134,7 @@ class RunSummary:
     remarks: tuple[str, ...] = ()
     running: str = ""
     figures: str = ""
+    actions: tuple[ActedView, ...] = ()
 
     @classmethod
     def of_record(cls, record: InvestigationRecord) -> Self:
@@ -151,6 +154,7 @@ class RunSummary:
             remarks=tuple(remarks),
             running=", ".join(stage.name for stage in record.stages if stage.state is State.RUNNING),
             figures=_figures(record),
+            actions=tuple(view for stage in record.stages if (view := ActedView.of(stage.acted)) is not None),
         )
 
     @classmethod
@@ -165,6 +169,7 @@ class RunSummary:
             executive_summary=_plain(head.executive_summary),
             failure=f"{plain(failure.reason)}: {plain(failure.message)}" if failure else None,
             running=running,
+            actions=head.actions,
         )
 
 
@@ -174,6 +179,8 @@ def outcome_block(run: RunSummary) -> RenderableType:
     lines: list[RenderableType] = [Text(f"{run.name}: {run.phase}", style=style)]
     if run.finding is not None:
         lines += finding_lines(run.finding)
+    for action in run.actions:
+        lines += action_lines(action)
     if run.executive_summary:
         lines.append(Text(f"Summary: {run.executive_summary.strip()}"))
     if run.failure is not None:
@@ -233,6 +240,13 @@ def change_for_git_lines(about: str, patch: str) -> Iterator[RenderableType]:
     yield Text(f"Change to make in Git: {about}", style="bold yellow")
     for line in patch.splitlines():
         yield Indented(Text(line), 4)
+
+
+def action_lines(action: ActedView) -> Iterator[Text]:
+    """Renders what a stage of kind Action did, and where its model says otherwise."""
+    yield Text(plain(action.sentence), style="bold" if action.acted else "")
+    if action.contradiction is not None:
+        yield Text(plain(action.contradiction), style="bold yellow")
 
 
 def integrity_text(integrity: Integrity | None, *, replaced: bool) -> str:

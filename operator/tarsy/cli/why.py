@@ -15,12 +15,13 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
-from tarsy.cli.render import change_for_git_lines, integrity_text, picture_lines, support_mark
+from tarsy.cli.render import action_lines, change_for_git_lines, integrity_text, picture_lines, support_mark
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
 from tarsy.client.refusals import READ_TIMELINE, READ_TRACE
 from tarsy.http.models import View
+from tarsy.http.views.acted import ActedView
 from tarsy.http.views.timeline import ChangeForGitView, CitationView, FindingView, RunHead, TimelineView
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
@@ -79,6 +80,7 @@ class Why(View):
     structured: bool
     notes: tuple[str, ...]
     changes_for_git: tuple[ChangeForGitView, ...] = ()
+    actions: tuple[ActedView, ...] = ()
     claims: tuple[Reason, ...]
     hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
 
@@ -130,6 +132,7 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
         structured=finding.structured,
         notes=finding.notes,
         changes_for_git=finding.changes_for_git,
+        actions=run.actions,
         claims=tuple(
             Reason(
                 text=claim.text,
@@ -153,6 +156,8 @@ def render_finding(explain_run: Why) -> RenderableType:
     confidence = Text("Confidence: ")
     confidence.append(explain_run.confidence.value, style=_CONFIDENCE.get(explain_run.confidence, "red"))
     blocks: list[RenderableType] = [head, Text(plain(explain_run.summary)), confidence]
+    for action in explain_run.actions:
+        blocks += action_lines(action)
     if not explain_run.structured:
         blocks.append(Text("The model did not give its finding in the form asked for: there is nothing to check."))
     for number, claim in enumerate(explain_run.claims, 1):

@@ -51,6 +51,7 @@ async def run_agent(run: AgentRun, world: RunContext) -> AgentResult:
     if record.state.finished:
         return AgentResult(run.id, record.state, record.result or "", record.failure, verdict=record.verdict)
     conversation = Conversation.resume(run.stage, agent, run.limits, record)
+    conversation.acts = task.acts
     if conversation.loop.window is None and not conversation.loop.fallback:
         window = world.windows.get(agent.provider.ref)
         conversation.loop = conversation.loop.model_copy(update={"window": window})
@@ -134,7 +135,7 @@ async def _run_with_tools(run: AgentRun, conversation: Conversation, world: RunC
         told_of = skill_sections(skills)
         opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, told_of, tools=tools)
         try:
-            purpose = Purpose(evidence=task.question is None, earlier=bool(task.previous))
+            purpose = Purpose(evidence=task.question is None and not task.acts, earlier=bool(task.previous))
             text = conversation.loop.final_answer or await run_loop(
                 conversation, opening, toolbox, world, purpose, subs
             )
@@ -163,6 +164,8 @@ def _opening(
         return builder.chat_messages(agent, task.question, *told, skills=skills, tools=tools)
     if task.assignment is not None:
         return builder.assignment_messages(agent, task.assignment, *told, skills=skills, tools=tools)
+    if task.acts:
+        return builder.action_messages(agent, task, *told, skills=skills, tools=tools)
     return builder.investigation_messages(agent, task, *told, skills=skills, tools=tools)
 
 

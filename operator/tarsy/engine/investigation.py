@@ -81,10 +81,12 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
         prompt_texts=texts,
         skills=plan.skills,
         precedents=told_text(investigation.id, told) if told else None,
+        replay=plan.replay is not None,
     )
     conclusions: list[StageConclusion] = []
     evidence: list[StageConclusion] = []  # those of them that no model concluded
     index = 0  # of the stage in the plan: one that is skipped leaves its number free
+    last = next((stage for stage in reversed(plan.stages) if not stage.acts), None)
     for stage in plan.stages:
         begun = stage_id(investigation.id, index) in history.stages
         if len(conclusions) > len(evidence) and world.control.concluding:
@@ -110,11 +112,13 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
             investigation.runbook,
             tuple(conclusions),
             stage.name,
-            concludes=len(stage.agents) == 1,
-            last=stage is plan.stages[-1],
-            precedents=told,
+            concludes=len(stage.agents) == 1 and not stage.acts,
+            last=stage is last,
+            precedents="" if stage.acts else told,
+            acts=bool(stage.acts),
         )
-        result = await _run(investigation, index, StageKind.INVESTIGATION, stage, task, world)
+        kind = StageKind.ACTION if stage.acts else StageKind.INVESTIGATION
+        result = await _run(investigation, index, kind, stage, task, world)
         if result.state is State.COMPLETED and len(stage.agents) > 1 and stage.synthesis:
             synthesis = StagePlan(name=f"{stage.name}-synthesis", agents=(stage.synthesis,))
             task = task.to_synthesise(result.stage, result.agents)
@@ -122,7 +126,8 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
         index += _places(stage)
         if result.state is not State.COMPLETED:
             return await _failed(result, conclusions, evidence, world)
-        conclusions.append(StageConclusion(stage.name, result.text))
+        acted = None if result.acted is None else result.acted.whole_sentence
+        conclusions.append(StageConclusion(stage.name, result.text, acted=acted))
     if investigation.triage_for is not None:
         return await _triaged(investigation.triage_for, evidence, plan, world)
     return await _concluded(investigation, conclusions, evidence, world)
@@ -136,6 +141,7 @@ async def _concluded(
 ) -> RunOutcome:
     """Ends a run whose stages are done, or are not to be done any more, with its finding and the summary."""
     plan, analysis = investigation.plan, _last(conclusions)
+    acted = [c.acted for c in conclusions if c.acted]
     if not analysis:
         return RunOutcome(
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
@@ -145,12 +151,13 @@ async def _concluded(
         # The model was cut off before it concluded: what is known without it stands beside its last words.
         finding, told = await checked_finding(known_before, world, computed=True)
         analysis = f"{analysis}\n\n{told}"
-    if world.meter.tool_calls == 0 and _has_tools(plan):
+    if not await _has_looked(plan, world) and _has_tools(plan):
         finding = without_evidence(finding)
     summary, error = None, None
     if plan.executive_summary:
         index = sum(_places(stage) for stage in plan.stages)
-        summary, error = await _summarise(investigation, index, plan.executive_summary, analysis, world)
+        told = "\n\n".join([analysis, *acted])
+        summary, error = await _summarise(investigation, index, plan.executive_summary, told, world)
         if summary is None and world.control.concluding:
             summary = finding.summary  # a conclusion was asked for, so there is one
     return RunOutcome(
@@ -194,9 +201,12 @@ async def _settled(evidence: list[StageConclusion], asked: str, plan: Plan, worl
 async def _failed(
     result: StageResult, conclusions: list[StageConclusion], evidence: list[StageConclusion], world: RunContext
 ) -> RunOutcome:
-    """Ends a run whose stage failed; where there is evidence, with the finding of its last conclusion."""
+    """Ends a run whose stage failed; where there is evidence, with the finding of its last conclusion.
+
+    A stage of kind Action that failed leaves the finding as it is.
+    """
     finding, analysis = None, _last(conclusions)
-    if evidence and analysis:
+    if analysis and (evidence or result.acted is not None):
         computed = _is_computed(conclusions, evidence)
         finding, analysis = await checked_finding(analysis, world, computed=computed)
     return RunOutcome(state=result.state, failure=result.failure, final_analysis=analysis, finding=finding)
@@ -204,7 +214,7 @@ async def _failed(
 
 def _is_computed(conclusions: list[StageConclusion], evidence: list[StageConclusion]) -> bool:
     """Whether no model concluded after the last evidence, so that rules wrote the last conclusion."""
-    return bool(evidence) and conclusions[-1] is evidence[-1]
+    return bool(evidence) and _investigated(conclusions)[-1] is evidence[-1]
 
 
 def restore_limits(run: UUID, plan: Plan, history: RunHistory, world: RunContext) -> RunContext:
@@ -227,6 +237,13 @@ def _has_approvals(plan: Plan) -> bool:
     """Whether a server of a plan declares what its calls change, so that one may have been refused for GitOps."""
     agents = [agent for stage in plan.stages for agent in stage.members]
     return any(server.approval is not None for agent in agents for server in agent.servers)
+
+
+async def _has_looked(plan: Plan, world: RunContext) -> bool:
+    """Whether agents that investigate called a tool; what an action stage looks at supports no finding."""
+    if not world.meter.tool_calls or not any(stage.acts for stage in plan.stages):
+        return world.meter.tool_calls > 0
+    return world.meter.tool_calls > (await world.recorder.history()).action_calls
 
 
 def _has_tools(plan: Plan) -> bool:
@@ -269,4 +286,9 @@ async def _summarise(
 
 
 def _last(conclusions: list[StageConclusion]) -> str | None:
-    return next((c.text for c in reversed(conclusions) if c.text.strip()), None)
+    return next((c.text for c in reversed(_investigated(conclusions)) if c.text.strip()), None)
+
+
+def _investigated(conclusions: list[StageConclusion]) -> list[StageConclusion]:
+    """Those of stages that investigate: what an action stage says is never part of the finding."""
+    return [c for c in conclusions if c.acted is None]

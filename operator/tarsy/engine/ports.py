@@ -18,6 +18,7 @@ from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
+from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.git_change import ChangeForGit
@@ -124,6 +125,10 @@ class Recorder(Protocol):
 
     async def changes_for_git(self) -> Sequence[ChangeForGit]:
         """Reads the changes of calls of this run that were refused because GitOps manages their objects, in order."""
+        ...
+
+    async def actions(self, stage: UUID) -> Sequence[ExecutedCall]:
+        """Reads the calls of a stage of kind Action that were sent after people approved them, in order."""
         ...
 
     async def told_results(

@@ -76,7 +76,8 @@ class RunContext:
     prompts, with their origin, and `assigned` the task of a sub-agent, which another model wrote. `approvals` asks
     people about calls, and `waiting` tells how long the run may still wait for them. `skills` are those of the plan.
     `readings` are the forms of results that arguments of calls are looked for in. `precedents` are the lines
-    about earlier investigations, as a text from outside that must not leave.
+    about earlier investigations, as a text from outside that must not leave. `replay`: nothing is sent to any server
+    that changes something.
     """
 
     recorder: Recorder
@@ -99,6 +100,7 @@ class RunContext:
     skills: Sequence[SkillPlan] = ()
     readings: KeptReadings = field(default_factory=KeptReadings)
     precedents: ToldResult | None = None
+    replay: bool = False
 
     @property
     def concluding(self) -> bool:

@@ -9,11 +9,13 @@ import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
+from tarsy.engine.action import action_event, weigh_action
 from tarsy.engine.agent import run_agent
 from tarsy.engine.agent_run import AgentResult, AgentRun
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentLimits, AgentPlan, StagePlan, SuccessPolicy
+from tarsy.record.acted import StageActed
 from tarsy.record.ids import execution_id
 from tarsy.record.run import Failure, StageKind, StageOutcome, StageStart, State
 from tarsy.record.waiting import RunWaits
@@ -22,13 +24,17 @@ from tarsy.record.work import AgentWork
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """How a stage ended. `text` is its conclusion where one agent ran; with several, the synthesis makes it."""
+    """How a stage ended. `text` is its conclusion where one agent ran; with several, the synthesis makes it.
+
+    `acted` only of a stage of kind Action.
+    """
 
     stage: UUID
     state: State
     text: str
     agents: tuple[AgentWork, ...]
     failure: Failure | None = None
+    acted: StageActed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +71,18 @@ async def run_stage(stage: StageRun, world: RunContext) -> StageResult:
     if waits := [result.wait for result in results if result.wait is not None]:
         raise RunWaits(min(waits, key=lambda wait: wait.until))
     state, failure = apply_success_policy(plan, results)
+    text = next((r.text for r in results if r.state is State.COMPLETED), "")
+    acted = None
+    if stage.kind is StageKind.ACTION:
+        acted, text = await weigh_action(stage.id, text, world)
     if not record.state.finished:
-        await world.recorder.finish_stage(StageOutcome(stage.id, state, failure))
+        told = () if acted is None else (action_event(stage.id, acted),)
+        await world.recorder.finish_stage(StageOutcome(stage.id, state, failure, acted), told)
     works = tuple(
         AgentWork(r.execution, a.name, a.strategy.value, a.provider.model, r.state, r.failure)
         for a, r in zip(plan.agents, results, strict=True)
     )
-    text = next((r.text for r in results if r.state is State.COMPLETED), "")
-    return StageResult(stage.id, state, text, works, failure)
+    return StageResult(stage.id, state, text, works, failure, acted)
 
 
 async def _run_agents(stage: StageRun, world: RunContext) -> list[AgentResult]:

@@ -35,7 +35,8 @@ class Task:
     `summarise` is the analysis an executive summary is made of, `question` what is asked instead of an investigation,
     `assignment` what a sub-agent is asked.
     `concludes`: the agent's answer is the stage's
-    conclusion; `last`: no stage of the chain comes after. `precedents` are the lines about earlier investigations.
+    conclusion; `last`: no stage of the chain that investigates comes after. `precedents` are the lines about earlier
+    investigations. `acts`: the agent may act on what earlier stages found, and adds nothing to it.
     """
 
     alert_type: str
@@ -51,6 +52,7 @@ class Task:
     concludes: bool = False
     last: bool = False
     precedents: str = ""
+    acts: bool = False
 
     def to_assign(self, assignment: Assignment) -> "Task":
         """The task of a sub-agent: it sees nothing else of the investigation."""

@@ -72,7 +72,9 @@ STRATEGY = Label(
     "strategy",
     ("react", "native-thinking", "langchain", "synthesis", "synthesis-native-thinking", "single-call", OTHER),
 )
-STAGE_KIND = Label("kind", ("investigation", "synthesis", "executive_summary", "chat"))
+STAGE_KIND = Label("kind", ("investigation", "synthesis", "executive_summary", "chat", "action"))
+ACTED = Label("acted", ("yes", "no"))
+MODEL_WORD = Label("model_says", ("Yes", "No", "Unknown"))
 CALL_KIND = Label(
     "kind",
     (
@@ -199,6 +201,12 @@ FENCED = _counter("fence_refusals", "Writes that the record rejected because the
 LEFT = _counter("runs_left", "Runs left to be resumed because Postgres was unavailable or rejected a write.")
 
 STAGES = _counter("stages", "Stages that have ended.", STAGE_KIND, ENDS)
+ACTIONS = _counter(
+    "action_stages",
+    "Stages of kind Action that have ended, by what the record says and by the word of their model.",
+    ACTED,
+    MODEL_WORD,
+)
 EXECUTIONS = _counter("agent_executions", "Agent executions that have ended.", STRATEGY, ENDS)
 DISPATCHES = _counter("sub_agent_dispatches", "Sub-agents that have ended, and dispatches that were refused.", DISPATCH)
 

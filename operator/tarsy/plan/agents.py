@@ -18,8 +18,9 @@ from tarsy.plan.providers import Choice, Fallbacks, Providers, Work, provider_of
 from tarsy.plan.skills import PlannedSkills, Skills
 from tarsy.plan.tools import Servers, Tools, acting_as, strategy_in, union_of
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
-from tarsy.resources.v1alpha1.chain import CONCURRENT_SUB_AGENTS, ChatSettings, Stage, SubAgentLimits, Synthesis
+from tarsy.resources.v1alpha1.chain import ChatSettings
 from tarsy.resources.v1alpha1.common import FallbackEntry
+from tarsy.resources.v1alpha1.stage import CONCURRENT_SUB_AGENTS, Stage, SubAgentLimits, Synthesis
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from tarsy.plan.errors import FieldPath
 from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
-from tarsy.resources.v1alpha1.chain import ChainSpec, ChatSettings, Stage, StageAgent
+from tarsy.resources.v1alpha1.chain import ChainSpec, ChatSettings
 from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaultsSpec
+from tarsy.resources.v1alpha1.stage import Stage, StageAgent
 
 _T = TypeVar("_T")
 Level = tuple[_T | None, FieldPath]

@@ -25,10 +25,10 @@ from tarsy.plan.policy import ToolPolicy, names, stricter
 from tarsy.plan.provider_types import provider_type
 from tarsy.plan.scope import Shareable, admits, scope_refusal
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.v1alpha1.chain import Stage
 from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.stage import Stage
 
 _R = TypeVar("_R", bound=AnyResource)
 _S = TypeVar("_S", bound=Shareable)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tarsy.plan import builtin
+from tarsy.plan.acting import report_order, report_policies
 from tarsy.plan.agents import Agents, ResolvedAgent
 from tarsy.plan.bounds import budget as lowest_budget
 from tarsy.plan.bounds import chat_budget, costs_are_known, limits
@@ -25,7 +26,7 @@ from tarsy.plan.select import search_path
 from tarsy.plan.skills import Skills
 from tarsy.plan.tools import Servers, acts_elsewhere_in, servers
 from tarsy.resources.v1alpha1.alert import AlertContent
-from tarsy.resources.v1alpha1.chain import Chain, ChangesSettings, Stage, Synthesis
+from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import Budget, NativeTools
 from tarsy.resources.v1alpha1.investigation_defaults import (
     DEFAULTS_NAME,
@@ -33,6 +34,7 @@ from tarsy.resources.v1alpha1.investigation_defaults import (
     InvestigationDefaultsSpec,
 )
 from tarsy.resources.v1alpha1.masking import Masking
+from tarsy.resources.v1alpha1.stage import ChangesSettings, Stage, Synthesis
 
 
 def defaults_for(namespace: str, catalog: Catalog, library_namespace: str | None) -> InvestigationDefaults | None:
@@ -134,6 +136,7 @@ def explain_plan(
         _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
         for index, stage in enumerate(chain.spec.stages)
     )
+    report_order(chain.spec.stages, scope.at_chain / "stages", look)
     of_run, complete = tuple(gathered.agents), gathered.complete
     of_stages = [agent for stage in stages for agent in stage.members]
     _wish_is_met(wish, at, chain, of_stages, complete, look)
@@ -239,6 +242,8 @@ def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents,
         numbers = range(1, stage.replicas + 1)
         slots = [only.called(f"{only.plan.name}-{number}") for number in numbers] if only else [None]
     members = [gathered.add(f"{path}.agents[{index}]", made) for index, made in enumerate(slots)]
+    if stage.acts:
+        report_policies(stage, [agent for agent in members if agent is not None], at, gathered.look)
     several = replica or len(stage.agents) > 1
     policy = last_set(
         (scope.defaults.success_policy, scope.at_defaults / "successPolicy"),
@@ -256,6 +261,7 @@ def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents,
         parallel=None if not several else "replica" if replica else "multi_agent",
         success_policy=SuccessPolicy(policy[0]) if policy else builtin.SUCCESS_POLICY,
         synthesis=synthesis,
+        acts=True if stage.acts else None,
     )
 
 

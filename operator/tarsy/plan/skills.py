@@ -17,8 +17,8 @@ from tarsy.plan.lookup import Lookup, object_ref
 from tarsy.plan.model import AgentPlan, AgentSkill, ConfigMapKey, GitFilePlan, Plan, SkillPlan
 from tarsy.plan.scope import admits
 from tarsy.record.text import clean
-from tarsy.resources.v1alpha1.chain import StageAgent
 from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSelection
+from tarsy.resources.v1alpha1.stage import StageAgent
 
 MOST_SKILLS: Final = 32
 """Maximum skills of an agent."""

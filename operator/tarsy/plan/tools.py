@@ -18,9 +18,10 @@ from tarsy.plan.policy import ToolPolicy, looser, stricter
 from tarsy.plan.reach import reach_plan
 from tarsy.plan.scope import admits
 from tarsy.resources.v1alpha1.agent import Agent
-from tarsy.resources.v1alpha1.chain import ChatSettings, Stage
+from tarsy.resources.v1alpha1.chain import ChatSettings
 from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.stage import Stage
 
 Servers = tuple[tuple[ServerPlan, ...], FieldPath | None]
 

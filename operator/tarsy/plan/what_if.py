@@ -7,8 +7,9 @@ providers that the recorded chain's namespace names or admits.
 """
 
 from tarsy.plan.model import AgentPlan, Plan, ProviderPlan
-from tarsy.resources.v1alpha1.chain import Chain, Synthesis
+from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import ExecutiveSummarySettings
+from tarsy.resources.v1alpha1.stage import Synthesis
 
 
 def with_provider(chain: Chain, provider: str) -> Chain:

@@ -33,7 +33,8 @@ class PastCall:
     """A tool call that has an answer.
 
     `usable`: it was made, its tool only reads, it did not fail, and no call that may have changed something began
-    or ended since it began. `age_seconds` counts from its end. `answered`: it was made, and did not fail.
+    or ended since it began. `age_seconds` counts from its end. `answered`: it was made, and did not fail. `acts`: a
+    stage of kind Action made it.
     """
 
     id: UUID
@@ -47,6 +48,7 @@ class PastCall:
     usable: bool
     repeated_of: UUID | None = None
     answered: bool = False
+    acts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class RunHistory:
     `tool_calls` counts calls that were made or may have been made. `seconds` counts from the first start of the run,
     without the `waited_seconds` in which it was parked;
     `model_seconds` and `tool_seconds` are the durations of its longest model call and tool call. `stages` are the
-    stages that have begun.
+    stages that have begun. `action_calls` are those of `tool_calls` that stages of kind Action made.
     """
 
     seconds: float = 0.0
@@ -71,3 +73,4 @@ class RunHistory:
     exceeded: BudgetExceeded | None = None
     stages: frozenset[UUID] = frozenset()
     calls: tuple[PastCall, ...] = field(default=())
+    action_calls: int = 0

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from tarsy.record.acted import StageActed
 from tarsy.record.dispatch import Dispatch, HypothesisVerdict
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded
@@ -58,6 +59,7 @@ class StageKind(StrEnum):
     SYNTHESIS = "synthesis"
     EXECUTIVE_SUMMARY = "executive_summary"
     CHAT = "chat"
+    ACTION = "action"
 
 
 class InteractionState(StrEnum):
@@ -234,11 +236,12 @@ class ExecutionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StageOutcome:
-    """Outcome of a stage."""
+    """Outcome of a stage; `acted` only of one of kind Action that ended by itself."""
 
     stage: UUID
     state: State
     failure: Failure | None = None
+    acted: StageActed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +264,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """Progress of a stage, for status and CLI."""
+    """Progress of a stage, for status and CLI; `acted` only of a stage of kind Action."""
 
     index: int
     name: str
@@ -272,6 +275,7 @@ class StageProgress:
     started_at: datetime | None
     finished_at: datetime | None
     failure: Failure | None
+    acted: StageActed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from tarsy.record.acted import StageActed
 from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.messages import Access, ToolCall, ToolDefinition
 from tarsy.record.precedent import Precedent
@@ -82,7 +83,7 @@ class AgentDetail:
 
 @dataclass(frozen=True, slots=True)
 class StageDetail:
-    """A stage with those of its agents that have begun."""
+    """A stage with those of its agents that have begun; `acted` only of a stage of kind Action."""
 
     id: UUID
     index: int
@@ -96,6 +97,7 @@ class StageDetail:
     success_policy: str | None
     failure: Failure | None
     agents: Sequence[AgentDetail]
+    acted: StageActed | None = None
 
 
 @dataclass(frozen=True, slots=True)

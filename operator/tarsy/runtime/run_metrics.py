@@ -58,6 +58,8 @@ class RunMeter(RunObserver):
         """Counts a stage."""
         if (purpose := self._stages.pop(outcome.stage, None)) is not None:
             self._metrics.add(table.STAGES, kind=purpose, state=outcome.state.value)
+        if (acted := outcome.acted) is not None and not acted.replay:
+            self._metrics.add(table.ACTIONS, acted="yes" if acted.acted else "no", model_says=acted.word.value)
 
     def execution_began(self, execution: ExecutionStart, *, finished: bool = False) -> None:
         """Notes the strategy of an agent, and whether another one dispatched it."""

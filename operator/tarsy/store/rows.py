@@ -1,10 +1,11 @@
 """Converts rows of Postgres to types of the record."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.finding import Evidence, Finding
 from tarsy.record.git_change import ChangeForGit
@@ -88,6 +89,7 @@ def history(row: asyncpg.Record, calls: Iterable[asyncpg.Record]) -> RunHistory:
         exceeded=budget_exceeded(row),
         stages=frozenset(row["stages"] or ()),
         calls=tuple(PastCall(**call) for call in calls),
+        action_calls=row["action_calls"],
     )
 
 
@@ -170,7 +172,31 @@ def stage_view(row: asyncpg.Record) -> StageProgress:
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         failure=failure_of_row(row),
+        acted=stage_acted(row, over=State(row["state"]).finished),
     )
+
+
+def stage_acted(row: asyncpg.Record, *, over: bool) -> StageActed | None:
+    """Returns what a stage of kind Action did; None for other stages.
+
+    Args:
+        row: with its kind, the word of its model, its actions, and whether its run is a replay.
+        over: whether the stage has ended.
+    """
+    if row["kind"] != StageKind.ACTION:
+        return None
+    word = ModelWord.UNKNOWN if row["word"] is None else known_or_text(ModelWord, row["word"])
+    return StageActed(
+        word=word if isinstance(word, ModelWord) else ModelWord.UNKNOWN,
+        calls=executed_calls(row["actions"]),
+        replay=row["replay"],
+        over=over,
+    )
+
+
+def executed_calls(found: Sequence[Mapping[str, str]] | None) -> tuple[ExecutedCall, ...]:
+    """Converts calls that were sent after people approved them."""
+    return tuple(ExecutedCall(call_ref(one["key"]), one["tool"], one["state"]) for one in found or ())
 
 
 def usage_of_row(row: asyncpg.Record) -> Usage:

@@ -187,6 +187,12 @@ def answer_values(values: Mapping[str, Any]) -> list[Any]:
     return [*(values[name] for name in ANSWER), *([] if classes is None else [as_stored(classes)])]
 
 
+def stage_end_values(values: Mapping[str, Any]) -> list[Any]:
+    """Returns what is sealed of the end of a stage; without a model's word, what code before actions seals."""
+    word = values["word"]
+    return [*(values[name] for name in STAGE_END), *([] if word is None else [word])]
+
+
 def execution_values(values: Mapping[str, Any]) -> list[Any]:
     """Returns what is sealed of the beginning of an execution; code before sub-agents seals the same without them."""
     dispatched = DISPATCH if values["parent"] is not None else ()
@@ -197,6 +203,10 @@ def execution_end_values(values: Mapping[str, Any]) -> list[Any]:
     """Returns what is sealed of the end of an execution; without a verdict, what code before verdicts seals."""
     verdict = values["verdict"]
     return [*(values[name] for name in EXECUTION_END), *([] if verdict is None else [as_stored(verdict)])]
+
+
+def _stage_finished(seal: Seal, values: _Values) -> None:
+    seal.add(f"stage/{values['id']}/end", *stage_end_values(values))
 
 
 def _execution_begun(seal: Seal, values: _Values) -> None:
@@ -295,7 +305,7 @@ _PARTS: Mapping[str, Callable[[Seal, _Values], None]] = {
     "degrade_evidence": _missing,
     "budget_exceeded": _budget,
     "begin_stage": _named("stage", STAGE),
-    "finish_stage": _named("stage", STAGE_END, "/end"),
+    "finish_stage": _stage_finished,
     "begin_execution": _execution_begun,
     "finish_execution": _execution_finished,
     "model_call_started": _model_call_started,

@@ -179,7 +179,7 @@ class _Rows:
     def stage(self, row: asyncpg.Record) -> None:
         """Checks a stage."""
         self._check(f"stage/{row['id']}", row["started_at"], [row[name] for name in seal.STAGE])
-        self._end(f"stage/{row['id']}/end", row["state"], row["finished_at"], [row[name] for name in seal.STAGE_END])
+        self._end(f"stage/{row['id']}/end", row["state"], row["finished_at"], seal.stage_end_values(row))
 
     def execution(self, row: asyncpg.Record) -> None:
         """Checks an agent execution, and what the agent was offered."""

@@ -67,7 +67,12 @@ def stage_begun(stage: StageStart) -> Step:
 
 def stage_finished(outcome: StageOutcome, events: Sequence[Event]) -> Step:
     """Returns the end of a stage."""
-    values = {"id": outcome.stage, "state": outcome.state.value, **columns.failure_columns(outcome.failure)}
+    values = {
+        "id": outcome.stage,
+        "state": outcome.state.value,
+        "word": None if outcome.acted is None else outcome.acted.word.value,
+        **columns.failure_columns(outcome.failure),
+    }
     return Step("finish_stage", f"finish stage {outcome.stage}", values, events)
 
 

@@ -64,6 +64,7 @@ def stage_trace(agents: Sequence[asyncpg.Record]) -> StageDetail:
         parallel=first["parallel"],
         success_policy=first["success_policy"],
         failure=None if reason is None else Failure(reason, first["stage_failure_message"]),
+        acted=rows.stage_acted(first, over=State(first["stage_state"]).finished),
         agents=[_agent(row) for row in agents if row["id"] is not None],
     )
 

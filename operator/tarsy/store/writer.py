@@ -18,6 +18,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.git_change import ChangeForGit
@@ -200,6 +201,11 @@ class RunWriter:
         """Returns the changes of calls that were refused because GitOps manages their objects, in order."""
         found = await self._fetch("changes_for_git", "read the changes for Git", investigation=self._investigation)
         return rows.changes_for_git(found)
+
+    async def actions(self, stage: UUID) -> Sequence[ExecutedCall]:
+        """Returns the calls of a stage that were sent after people approved them, in order."""
+        found = await self._fetch("actions", "read the actions", investigation=self._investigation, stage=stage)
+        return rows.executed_calls(found[0]["calls"]) if found else ()
 
     async def told_results(
         self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False

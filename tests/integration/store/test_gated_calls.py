@@ -4,8 +4,8 @@ import asyncio
 import copy
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from tarsy.masking import default_masker
 from tarsy.plan.model import ApprovalPlan, DelegationPlan, DryRunRule, Plan, SubAgentPlan, TargetRule, UndoRule
 from tarsy.record.approval import ApprovalState
 from tarsy.record.messages import Role, ToolCall, ToolOutcome
-from tarsy.record.run import State
+from tarsy.record.run import StageKind, State
 from tarsy.record.waiting import ApprovalAnswer, ApprovalQuestion
 from tarsy.runtime.approvals import RunApprovals
 from tarsy.runtime.approving.examination import CallExaminer
@@ -30,6 +30,8 @@ from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.runs import Runs
+from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.trace import Trace
 from unit.engine.build import agent, call, stage
 from wire.scripted_client import Answer
 
@@ -381,3 +383,84 @@ async def test_approving_what_a_cancelled_sub_agent_asked_for_does_nothing(pool:
     await Runs(pool).wake(run)
     await shop.all_that_can(await worker(pool))
     assert shop.sent == []
+
+
+def _acting() -> Plan:
+    """A chain that finds, then acts."""
+    made = _plan()
+    ((fixer,),) = (one.agents for one in made.stages)
+    finder = agent("finder")
+    return made.model_copy(
+        update={
+            "stages": (
+                stage("look", finder),
+                stage("act", fixer).model_copy(update={"acts": True}),
+            )
+        }
+    )
+
+
+def _finds_and_acts(word: str) -> Callable[[GenerateRequest], Answer]:
+    def brain(request: GenerateRequest) -> Answer:
+        if request.agent == "finder":
+            return Answer("One replica is too few.")
+        answers = sum(message.role is Role.TOOL for message in request.messages)
+        return Answer(f"Done.\n{word}") if answers > 1 else _brain(request)
+
+    return brain
+
+
+@pytest.mark.parametrize("word", ["YES", "NO", "maybe"])
+async def test_what_a_stage_did_is_read_from_the_calls_that_were_sent(pool: asyncpg.Pool, word: str) -> None:
+    shop = Shop(pool)
+    shop.brain = _finds_and_acts(word)
+    run = await accept(pool, _acting())
+    await shop.all_that_can(await worker(pool))
+    waiting = (await shop.record(run)).stages[1]
+    assert waiting.kind is StageKind.ACTION and waiting.acted is not None
+    assert (waiting.acted.acted, waiting.acted.sentence) == (False, "No action was taken so far.")
+    assert shop.sent == []
+    await decide(pool, run)
+    await shop.all_that_can(await worker(pool))
+
+    record = await shop.record(run)
+    looked, acted = (one.acted for one in record.stages)
+    assert looked is None and acted is not None and shop.sent == [ARGUMENTS]
+    (sent,) = acted.calls
+    assert (sent.tool, sent.state, acted.acted) == (SCALE, "completed", True)
+    assert acted.word.value == {"YES": "Yes", "NO": "No", "maybe": "Unknown"}[word]
+    assert (acted.contradiction is not None) is (word == "NO")
+    assert record.outcome is not None and record.outcome.final_analysis == "One replica is too few."
+    detail = (await Trace(pool).stages(run))[1]
+    assert detail.acted == acted
+    (report,) = await SealedRecord(pool).check(run)
+    assert report.flaws == []
+    await pool.execute("UPDATE stage SET word = 'No' WHERE kind = 'action' AND word IS DISTINCT FROM 'No'")
+    await pool.execute("UPDATE stage SET word = 'Yes' WHERE kind = 'action' AND $1", word == "NO")
+    (report,) = await SealedRecord(pool).check(run)
+    assert [flaw.where for flaw in report.flaws] == [f"stage/{detail.id}/end"]
+
+
+async def test_a_run_that_is_cancelled_after_its_call_was_sent_tells_the_action(pool: asyncpg.Pool) -> None:
+    shop = Shop(pool)
+    reached = asyncio.Event()
+    finds = _finds_and_acts("YES")
+
+    def brain(request: GenerateRequest) -> Answer:
+        answer = finds(request)
+        if answer.text.startswith("Done."):
+            reached.set()
+            return replace(answer, wait=asyncio.Event())
+        return answer
+
+    shop.brain = brain
+    run = await accept(pool, _acting())
+    await shop.all_that_can(await worker(pool))
+    await decide(pool, run)
+    working = asyncio.create_task(shop.all_that_can(await worker(pool)))
+    async with asyncio.timeout(30):
+        await reached.wait()
+    working.cancel()
+    await asyncio.wait([working])
+    (acted,) = [one.acted for one in (await shop.record(run)).stages if one.acted is not None]
+    assert acted.acted and [one.tool for one in acted.calls] == [SCALE]

@@ -26,6 +26,7 @@ from integration.store.build import (
     tool_result,
 )
 from tarsy.engine.ports import Recorder
+from tarsy.record.acted import ModelWord, StageActed
 from tarsy.record.boundaries import ModelCallStart, OfferedTools
 from tarsy.record.dispatch import HypothesisVerdict, VerdictValue, child_index
 from tarsy.record.finding import Evidence
@@ -42,6 +43,7 @@ from tarsy.record.run import (
     LeaseLost,
     LoopState,
     ModelCallKind,
+    StageKind,
     StageOutcome,
     State,
 )
@@ -107,6 +109,7 @@ READS: dict[str, Step] = {
     "history": lambda w, _: w.history(),
     "is_confirmed": lambda w, _: w.is_confirmed(),
     "changes_for_git": lambda w, _: w.changes_for_git(),
+    "actions": lambda w, run: w.actions(stage(run).id),
     "told_results": lambda w, run: w.told_results(_of(run)),
     "evidence": lambda w, run: w.evidence([str(tool_call(_of(run)).id)]),
 }
@@ -491,6 +494,24 @@ class RecorderContract:
             told = replace(event(subject.run, f"call-{index}"), type=EventType.LLM_TOOL_CALL, metadata=metadata)
             await write.write_events([replace(told, execution=agent.id)])
         assert await write.changes_for_git() == changes
+
+    async def test_calls_of_an_action_stage_are_told_from_others_and_act_only_with_an_approval(
+        self, subject: Subject
+    ) -> None:
+        write = subject.recorder
+        acting = replace(stage(subject.run), kind=StageKind.ACTION)
+        agent = execution(subject.run)
+        await write.begin_stage(acting)
+        await write.begin_execution(agent)
+        await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+        await write.model_call_finished(model_result(agent.id, message=ANSWER))
+        await write.tool_call_started(tool_call(agent.id))
+        await write.tool_call_finished(tool_result(agent.id, result="a pod"))
+        history = await write.history()
+        assert (history.tool_calls, history.action_calls, [call.acts for call in history.calls]) == (1, 1, [True])
+        assert list(await write.actions(acting.id)) == []
+        acted = StageActed(ModelWord.NO)
+        await write.finish_stage(StageOutcome(acting.id, State.COMPLETED, acted=acted))
 
     async def test_results_that_models_may_have_seen_are_read_a_page_at_a_time(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

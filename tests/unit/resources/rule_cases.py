@@ -12,7 +12,7 @@ from tarsy.resources.v1alpha1.alert import AlertContent, AlertDataSource, AlertS
 from tarsy.resources.v1alpha1.alert_route import RouteAuth
 from tarsy.resources.v1alpha1.alert_schedule import AlertScheduleSpec, ScheduledAlert
 from tarsy.resources.v1alpha1.approval_settings import TargetDeclaration
-from tarsy.resources.v1alpha1.chain import Promotion, Stage, StageAgent
+from tarsy.resources.v1alpha1.chain import ChainSpec, Promotion
 from tarsy.resources.v1alpha1.chat_message import ChatMessageSpec
 from tarsy.resources.v1alpha1.common import LocalRunbook, Runbook
 from tarsy.resources.v1alpha1.eval_run import EvalRunSpec
@@ -27,6 +27,7 @@ from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelReq
 from tarsy.resources.v1alpha1.notify import NotifyTarget
 from tarsy.resources.v1alpha1.review import ReviewSpec
 from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSpec
+from tarsy.resources.v1alpha1.stage import Stage, StageAgent
 from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
@@ -43,6 +44,7 @@ RUN_ACTING = {"image": "tools", "scope": "PerRun", "kubeconfig": True}
 OF_AGENTS = {"name": "s", "kind": "Agents", "agents": [{"name": "a"}], "replicas": 1}
 SUB_AGENT = {"agentRef": {"name": "b"}}
 CHANGES = {"name": "s", "kind": "Changes", "replicas": 1}
+ACTION = {"name": "s", "kind": "Action", "agents": [{"name": "a"}], "replicas": 1}
 RECORD = {"digest": "0" * 64, "sizeBytes": 1}
 SLACK = {"channel": "#alerts", "tokenSecretRef": REF["configMapKeyRef"]}
 WEBHOOK = {"url": "https://hooks.example/in", "signingSecretRef": REF["configMapKeyRef"]}
@@ -471,6 +473,27 @@ CASES = [
             ("fallback", [{"llmProvider": "other"}]),
             ("synthesis", {"agent": "b"}),
         )
+    ),
+    *(
+        Case(
+            Stage,
+            "!(has(self.kind) && self.kind == 'Action')",
+            OF_AGENTS | {field: value},
+            ACTION | {field: value},
+            id=f"{field} of a stage of kind Action",
+        )
+        for field, value in (
+            ("replicas", 2),
+            ("agents", [{"name": "a"}, {"name": "b"}]),
+            ("synthesis", {"agent": "b"}),
+        )
+    ),
+    Case(
+        ChainSpec,
+        "self.stages[0].kind != 'Action'",
+        {"stages": [OF_AGENTS, ACTION | {"name": "t"}]},
+        {"stages": [ACTION]},
+        id="an action without a finding",
     ),
     Case(
         Stage,

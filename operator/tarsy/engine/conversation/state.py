@@ -39,7 +39,8 @@ class Conversation:
     message was answered; `messages` has no gaps. `superseded` is what is sent instead of some of them. Whoever changes
     `loop` while calls run side by side holds `writing` until the change is on record. `unmasked` is the last answer of
     this attempt as its model wrote it, with its place: it is in no record. `unbound`: its provider refused tools that
-    may not be called. `sent` and `forms` keep what was made of the messages for earlier requests.
+    may not be called. `sent` and `forms` keep what was made of the messages for earlier requests. `acts`: its answers
+    end with a line that says whether it took an action.
     """
 
     execution: UUID
@@ -56,6 +57,7 @@ class Conversation:
     superseded: dict[int, str] = field(default_factory=dict)
     unmasked: tuple[int, Message] | None = None
     unbound: bool = False
+    acts: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     sent: SentMessages = field(default_factory=SentMessages)
     forms: MessageForms = field(default_factory=MessageForms)

@@ -2,7 +2,8 @@
 
 Decision: only results that their server's object declares to be a state (`MCPServer.spec.evidence.stateTools`) are
 compared. A log that has moved on, or another time range, contradicts nothing. The mark changes no confidence: a state
-that changed during the investigation is often what it is about.
+that changed during the investigation is often what it is about. What a stage of kind Action reads is left out: it
+changed the state itself.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ async def with_later_results(evidence: Mapping[str, Evidence], recorder: Recorde
     order: dict[str, int] = {}
     for place, call in enumerate((await recorder.history()).calls):
         order[str(call.id)] = place
-        if call.answered:
+        if call.answered and not call.acts:
             latest[_key(call)] = call
     wanted: dict[str, str] = {}
     for ref, found in evidence.items():

@@ -21,6 +21,7 @@ from tarsy.llm.protocol import (
     RetryChunk,
     WaitChunk,
 )
+from tarsy.record.acted import read_word
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import CUT_BY_LENGTH, RETRYING, WAITING, Event, EventStatus, EventType
 from tarsy.record.usage import Usage
@@ -64,6 +65,8 @@ def response_event(
     metadata: dict[str, Any] = {"forced_conclusion": True} if forced else {}
     if cut:
         metadata["cut"] = cut
+    if kind is EventType.FINAL_ANALYSIS and conversation.acts:
+        _, text = read_word(text)  # the stage tells it, beside what the record says
     if kind is EventType.FINAL_ANALYSIS:
         text, block = without_block(text)
         if block:

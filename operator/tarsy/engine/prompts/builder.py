@@ -56,6 +56,37 @@ def investigation_messages(
     return (_system(rules), _user(agent, now, _alert_sections(task), asked))
 
 
+def action_messages(
+    agent: AgentPlan,
+    task: Task,
+    now: datetime,
+    unavailable: Mapping[str, str],
+    instructions: Mapping[str, str],
+    sections: Sequence[str] = (),
+    *,
+    skills: Sequence[str] = (),
+    tools: bool = True,
+) -> tuple[Message, ...]:
+    """Returns the system and user message of an agent that may act on what earlier stages found.
+
+    Args:
+        agent: as planned.
+        task: the alert, and what earlier stages concluded.
+        now: when the execution began, as recorded.
+        unavailable: tool servers that could not be opened, name to reason.
+        instructions: what the plan says of each server.
+        sections: what the strategy adds to the system message.
+        skills: sections about skills (`tarsy.engine.prompts.skills`).
+        tools: whether the agent has any tool.
+    """
+    act = template("action_tools" if tools else "action_no_tools").substitute()
+    asked = template("action_task").substitute(stage=inline(task.stage_name), act=act)
+    look = template("look_tools" if tools else "look_no_tools").substitute()
+    rules = template("action").substitute(look=look, evidence=template("evidence").substitute())
+    told = [rules, *_servers(unavailable, instructions), *skills, *sections]
+    return (_system(told), _user(agent, now, _alert_sections(task), asked))
+
+
 def assignment_messages(
     agent: AgentPlan,
     assignment: Assignment,

@@ -24,20 +24,26 @@ _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 0)
 
 @dataclass(frozen=True, slots=True)
 class StageConclusion:
-    """What a finished stage concluded; `evidence` is told instead where no model concluded, its fences in it."""
+    """What a finished stage concluded; `evidence` is told instead where no model concluded, its fences in it.
+
+    `acted` is what the record says of a stage of kind Action, whose text is no finding.
+    """
 
     stage: str
     text: str
     evidence: str | None = None
+    acted: str | None = None
 
 
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:
     """The conclusions of earlier stages, oldest first; empty for the first stage."""
-    told = [c for c in conclusions if c.text.strip()]
-    return "\n\n".join(
-        f"### Stage: {inline(c.stage)}\n\n{c.evidence or fence('STAGE_CONCLUSION', readable_text(c.text))}"
-        for c in told
-    )
+    told = [c for c in conclusions if c.text.strip() or c.acted]
+    return "\n\n".join(f"### Stage: {inline(c.stage)}\n\n{_concluded(c)}" for c in told)
+
+
+def _concluded(conclusion: StageConclusion) -> str:
+    text = conclusion.evidence or fence("STAGE_CONCLUSION", readable_text(conclusion.text))
+    return text if conclusion.acted is None else f"On record: {inline(conclusion.acted, 1000)}\n\n{text}"
 
 
 def room_for_work(window: int) -> int:

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from tarsy.http.live.cursor import CURSOR_PATTERN, MAX_LENGTH
 from tarsy.http.models import View
+from tarsy.http.views.acted import ActedView
 from tarsy.http.views.common import NEWER_WORD, FailureView, RunRef
 from tarsy.http.views.investigations import InvestigationItem
 from tarsy.http.views.timeline import EventView, RunHead
@@ -63,6 +64,7 @@ class StageChange(View):
     started_at: datetime | None
     finished_at: datetime | None
     failure: FailureView | None
+    acted: ActedView | None = Field(default=None, description="Of a stage of kind action. Null otherwise.")
 
     @classmethod
     def of(cls, stage: StageOfRun) -> Self:
@@ -77,6 +79,7 @@ class StageChange(View):
             started_at=stage.started_at,
             finished_at=stage.finished_at,
             failure=FailureView.of(stage.failure),
+            acted=ActedView.of(stage.acted),
         )
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.models import View
+from tarsy.http.views.acted import ActedView
 from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
 from tarsy.plan.model import Plan, PlannedBudget
 from tarsy.record.conditions import conditions
@@ -216,6 +217,7 @@ class StageHead(View):
     success_policy: str | None
     expected_agents: int
     failure: FailureView | None
+    acted: ActedView | None = Field(default=None, description="Of a stage of kind action. Null otherwise.")
 
 
 class StageView(StageHead):
@@ -333,4 +335,5 @@ def head(found: StageDetail) -> dict[str, Any]:
         "success_policy": found.success_policy,
         "expected_agents": found.expected_agents,
         "failure": FailureView.of(found.failure),
+        "acted": ActedView.of(found.acted),
     }

@@ -80,6 +80,7 @@ class PlannedStage(View):
 
     name: str
     computes_changes: bool = Field(description="Whether it computes what changed, without a model.")
+    acts: bool = Field(default=False, description="Whether it acts on the finding, by calls that people approve.")
     success_policy: str
     agents: tuple[PlannedAgent, ...]
     synthesis: PlannedAgent | None
@@ -105,6 +106,7 @@ class PlanView(View):
             PlannedStage(
                 name=stage.name,
                 computes_changes=stage.changes is not None,
+                acts=bool(stage.acts),
                 success_policy=stage.success_policy.value,
                 agents=tuple(map(PlannedAgent.of, stage.agents)),
                 synthesis=None if stage.synthesis is None else PlannedAgent.of(stage.synthesis),

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.models import View
+from tarsy.http.views.acted import ActedView
 from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, RunRef
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.integrity import Integrity
@@ -194,6 +195,9 @@ class RunHead(RunRef):
     executive_summary: str | None
     failure: FailureView | None
     replay: ReplayView | None = Field(default=None, description="Of a replay that has ended. Null otherwise.")
+    actions: tuple[ActedView, ...] = Field(
+        default=(), description="What its stages of kind action did, in order. The finding does not depend on it."
+    )
 
     @classmethod
     def of(cls, record: InvestigationRecord) -> Self:
@@ -216,6 +220,7 @@ class RunHead(RunRef):
             executive_summary=outcome.executive_summary if outcome else None,
             failure=FailureView.of(outcome.failure) if outcome else None,
             replay=ReplayView.of(outcome.replay) if outcome else None,
+            actions=tuple(view for stage in record.stages if (view := ActedView.of(stage.acted)) is not None),
         )
 
 

@@ -150,10 +150,13 @@ class ReplayPlan(FrozenModel):
 class StagePlan(FrozenModel):
     """One stage: its agents, which run in parallel, and the synthesis that merges the results of several.
 
-    A stage with `changes` has no agents.
+    A stage with `changes` has no agents. One that `acts` acts on the finding of those before, by calls that people
+    approve, and adds nothing to it.
     """
 
     name: str
+    acts: Literal[True] | None = Field(default=None, exclude_if=lambda acts: acts is None)
+    """Only in plans with such a stage: a worker that does not know the field must not run it as any other."""
     agents: tuple[AgentPlan, ...] = ()
     changes: ChangesPlan | None = None
     parallel: Literal["multi_agent", "replica"] | None = None

@@ -13,7 +13,7 @@ from tarsy.resources.v1alpha1.agent import Agent, AgentSpec
 from tarsy.resources.v1alpha1.alert import Alert, AlertContent, AlertSpec, AlertStatus
 from tarsy.resources.v1alpha1.alert_route import AlertRoute, AlertRouteSpec, AlertRouteStatus
 from tarsy.resources.v1alpha1.alert_schedule import AlertSchedule, AlertScheduleSpec, AlertScheduleStatus
-from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, ChainStatus, Stage, StageAgent, Synthesis
+from tarsy.resources.v1alpha1.chain import Chain, ChainSpec, ChainStatus
 from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, ChatMessageStatus
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.eval_run import EvalRun, EvalRunSpec, EvalRunStatus
@@ -24,6 +24,7 @@ from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
 from tarsy.resources.v1alpha1.review import Review, ReviewSpec, ReviewStatus
 from tarsy.resources.v1alpha1.skill import Skill, SkillSpec, SkillStatus
+from tarsy.resources.v1alpha1.stage import Stage, StageAgent, Synthesis
 from tarsy.resources.v1alpha1.tool_approval import ToolApproval, ToolApprovalSpec, ToolApprovalStatus
 
 KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(

@@ -1,7 +1,4 @@
-"""Chain: stages, and the alert types they handle.
-
-Decision: a stage lists agents or repeats one of them (replicas), never both, so an agent's execution has one index.
-"""
+"""Chain: stages, and the alert types they handle."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from tarsy.resources.brief_names import MAX_BRIEF
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import AlertType, LabelName, Model, ObjectName, Unique, ValidationRule, clipped
+from tarsy.resources.schema import AlertType, Model, ObjectName, Unique, ValidationRule, clipped
 from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
@@ -37,190 +34,10 @@ from tarsy.resources.v1alpha1.common import (
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces
 from tarsy.resources.v1alpha1.notify import Notify
 from tarsy.resources.v1alpha1.pre_approval import MAX_PRE_APPROVED, PreApproval
-from tarsy.resources.v1alpha1.skill import SkillSelections
+from tarsy.resources.v1alpha1.stage import Stage
 
 Revision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$", min_length=16, max_length=16)]
 """The first 16 hexadecimal digits of the digest of a revision."""
-
-
-DEFAULT_DISPATCHES = 10
-"""Maximum dispatches of an agent that sets none."""
-
-CONCURRENT_SUB_AGENTS = 3
-"""Maximum sub-agents that run at the same time, of an agent that sets none."""
-
-
-class SubAgent(Model):
-    """An agent that another agent may dispatch."""
-
-    agent_ref: NameRef = Field(description="Agent in the namespace of the chain. It needs a description.")
-    max_dispatches: Annotated[int, Field(ge=1, le=50)] | None = Field(
-        default=None, description="Maximum dispatches of this agent. Defaults to those of all agents together."
-    )
-
-
-class SubAgentLimits(Model):
-    """Limits of all sub-agents that one agent dispatches."""
-
-    concurrent: Annotated[int, Field(ge=1, le=10)] | None = Field(
-        default=None,
-        description=f"Maximum sub-agents that run at the same time. Others wait. Defaults to {CONCURRENT_SUB_AGENTS}.",
-    )
-    dispatches: Annotated[int, Field(ge=1, le=50)] | None = Field(
-        default=None, description=f"Maximum dispatches in all. Defaults to {DEFAULT_DISPATCHES}."
-    )
-    depth: Annotated[int, Field(ge=1, le=1)] | None = Field(
-        default=None, description="Levels of sub-agents. Only 1: a sub-agent dispatches none."
-    )
-
-
-class StageAgent(Model):
-    """An agent of a stage and its overrides for this stage."""
-
-    RULES: ClassVar[tuple[ValidationRule, ...]] = (
-        ValidationRule(
-            "!has(self.subAgentLimits) || (has(self.subAgents) && size(self.subAgents) > 0)",
-            "subAgentLimits needs subAgents; list them, or remove the limits",
-            lambda self: self.sub_agent_limits is None or len(self.sub_agents) > 0,
-            field="subAgentLimits",
-        ),
-        ValidationRule(
-            "!has(self.subAgents) || self.subAgents.all(one, "
-            "self.subAgents.exists_one(other, other.agentRef.name == one.agentRef.name))",
-            "subAgents must name each agent once",
-            lambda self: len({one.agent_ref.name for one in self.sub_agents}) == len(self.sub_agents),
-            field="subAgents",
-        ),
-        ValidationRule(
-            "!has(self.subAgents) || self.subAgents.all(one, !has(one.maxDispatches) || one.maxDispatches <= "
-            "(has(self.subAgentLimits) && has(self.subAgentLimits.dispatches) ? self.subAgentLimits.dispatches : "
-            f"{DEFAULT_DISPATCHES}))",
-            f"maxDispatches must not exceed subAgentLimits.dispatches (default {DEFAULT_DISPATCHES})",
-            lambda self: all((one.max_dispatches or 0) <= self.most_dispatches for one in self.sub_agents),
-            field="subAgents",
-        ),
-    )
-
-    name: ObjectName = Field(description="Name of the Agent.")
-    display_name: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = Field(
-        default=None, description="Name of the agent in the timeline. Defaults to its name."
-    )
-    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the agent.")
-    strategy: Strategy | None = Field(default=None, description="Strategy of the agent.")
-    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the agent.")
-    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the agent.")
-    skills: SkillSelections | None = Field(default=None, description="Skills of the agent, instead of its own.")
-    fallback: Fallback | None = Field(default=None, description=FALLBACK)
-    sub_agents: tuple[SubAgent, ...] = Field(
-        default=(),
-        max_length=10,
-        description="Agents that this agent may dispatch while it investigates. They follow the settings of chain and "
-        "stage, and the alert's selection of tools.",
-    )
-    sub_agent_limits: SubAgentLimits | None = Field(default=None, description="Limits of the sub-agents.")
-
-    @property
-    def most_dispatches(self) -> int:
-        """Maximum dispatches of the agent."""
-        set_ = self.sub_agent_limits.dispatches if self.sub_agent_limits is not None else None
-        return DEFAULT_DISPATCHES if set_ is None else set_
-
-
-class Synthesis(Model):
-    """Settings of the synthesis, which merges the results of several agents."""
-
-    agent: ObjectName | None = Field(default=None, description="Name of the Agent that performs the synthesis.")
-    strategy: Strategy | None = Field(default=None, description="Strategy of the synthesis. Defaults to synthesis.")
-    llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the synthesis.")
-
-
-class ChangesSettings(Model):
-    """Settings of a stage of kind Changes."""
-
-    service_account_name: ObjectName | None = Field(
-        default=None,
-        description="ServiceAccount in the namespace of the run that the objects are read with. Without it, the stage "
-        "reads nothing.",
-    )
-    window_seconds: Annotated[int, Field(ge=60, le=604_800)] = Field(
-        default=14_400, description="Time before the onset in which changes count."
-    )
-    stop_when: Literal["Never", "Certain"] = Field(
-        default="Never",
-        description="When the run ends with this stage, without asking a model. Certain: a rule found a fault of the "
-        "alert's target that is certain.",
-    )
-
-
-_CHANGES = "(has(self.kind) && self.kind == 'Changes')"
-_OF_AGENTS = ("successPolicy", "maxIterations", "mcpServers", "fallback", "synthesis")
-"""Fields of a stage that only agents need."""
-
-
-class Stage(Model):
-    """One step of a chain: agents that run in parallel, or what rules compute from the objects of the cluster."""
-
-    RULES: ClassVar[tuple[ValidationRule, ...]] = (
-        ValidationRule(
-            f"{_CHANGES} || (has(self.agents) && size(self.agents) > 0)",
-            "agents must name at least one agent, unless kind is Changes",
-            lambda self: self.reads_changes or len(self.agents) > 0,
-            field="agents",
-        ),
-        ValidationRule(
-            "self.replicas == 1 || !has(self.agents) || size(self.agents) <= 1",
-            "replicas above 1 need exactly one agent; list the agents, or repeat one of them",
-            lambda self: self.replicas == 1 or len(self.agents) <= 1,
-            field="replicas",
-        ),
-        ValidationRule(
-            f"!{_CHANGES} || ((!has(self.agents) || size(self.agents) == 0) && self.replicas == 1 && "
-            + " && ".join(f"!has(self.{name})" for name in _OF_AGENTS)
-            + ")",
-            f"a stage of kind Changes asks no model; remove agents, replicas, {', '.join(_OF_AGENTS)}",
-            lambda self: not self.reads_changes or not self.sets_agents,
-            field="kind",
-        ),
-        ValidationRule(
-            f"{_CHANGES} || !has(self.changes)",
-            "changes belongs to a stage of kind Changes; set kind: Changes, or remove it",
-            lambda self: self.reads_changes or self.changes is None,
-            field="changes",
-        ),
-    )
-
-    name: LabelName = Field(description="Name of the stage, unique in the chain.")
-    kind: Literal["Agents", "Changes"] | None = Field(
-        default=None,  # a default of the schema would be in every stored Chain, which older releases refuse to read
-        description="What the stage does. Agents: agents investigate. Changes: rules find faults in the objects of the "
-        "namespace, and what changed is ranked, without a model. Defaults to Agents.",
-    )
-    agents: tuple[StageAgent, ...] = Field(
-        default=(), max_length=10, description="Agents of the stage, at least one. Several agents run in parallel."
-    )
-    changes: ChangesSettings | None = Field(default=None, description="Settings of a stage of kind Changes.")
-    replicas: int = Field(default=1, ge=1, le=10, description="Number of parallel runs of the agent.")
-    success_policy: SuccessPolicy | None = Field(
-        default=None, description="Success policy. Any: one agent must succeed. All: every agent must succeed."
-    )
-    max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of the stage's agents.")
-    mcp_servers: McpSelections | None = Field(default=None, description="MCP servers of the stage's agents.")
-    fallback: Fallback | None = Field(default=None, description=FALLBACK)
-    synthesis: Synthesis | None = Field(
-        default=None,
-        description="How the agents' results are merged. Synthesis always runs when a stage has more than one agent.",
-    )
-
-    @property
-    def reads_changes(self) -> bool:
-        """Whether the stage is of kind Changes."""
-        return self.kind == "Changes"
-
-    @property
-    def sets_agents(self) -> bool:
-        """Whether a field is set that only agents need."""
-        settings = (self.success_policy, self.max_iterations, self.mcp_servers, self.fallback, self.synthesis)
-        return bool(self.agents) or self.replicas != 1 or any(one is not None for one in settings)
 
 
 class ChatSettings(Model):
@@ -296,6 +113,15 @@ class PrecedentSettings(Model):
 
 class ChainSpec(Model):
     """Stages of the chain and settings common to all of them."""
+
+    RULES: ClassVar[tuple[ValidationRule, ...]] = (
+        ValidationRule(
+            "!has(self.stages[0].kind) || self.stages[0].kind != 'Action'",
+            "a stage of kind Action acts on a finding, so it cannot be the first; put a stage of kind Agents before it",
+            lambda self: not self.stages[0].acts,
+            field="stages",
+        ),
+    )
 
     description: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None, description="Purpose of the chain."

@@ -42,7 +42,7 @@ from tarsy.resources.v1alpha1.common import (
 
 Phase = Literal["Pending", "Queued", "Running", "Concluding", "Succeeded", "Failed", "Cancelled", "TimedOut"]
 StagePhase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled", "TimedOut"]
-StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary"]
+StageKind = Literal["Investigation", "Synthesis", "ExecutiveSummary", "Action"]
 OnMiss = Literal["Refuse", "Live", "Simulate"]
 Confidence = Literal["High", "Medium", "Low", "Inconclusive"]
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
@@ -187,6 +187,15 @@ class StageSummary(Lenient):
     finished_at: Time | None = Field(default=None, description="Time at which the stage ended.")
     message: Annotated[str, clipped(256), StringConstraints(max_length=256)] | None = Field(
         default=None, description="Explanation of the outcome."
+    )
+    acted: Literal["Yes", "No"] | None = Field(
+        default=None,
+        description="Whether a call was sent that people had approved, by the record. Only of a stage of kind Action.",
+    )
+    model_says_acted: Literal["Yes", "No", "Unknown"] | None = Field(
+        default=None,
+        description="Whether an action was taken, in the word of the model. Where it contradicts acted, message says "
+        "so. Only of a stage of kind Action.",
     )
 
 

@@ -1,20 +1,30 @@
 """Holds the data of one run in memory: its stages, executions, calls and timeline."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
+from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit
-from tarsy.record.history import BudgetExceeded
+from tarsy.record.history import BudgetExceeded, PastCall
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
-from tarsy.record.messages import Message, Role
+from tarsy.record.messages import Access, Message, Role
 from tarsy.record.provenance import ToldResult
 from tarsy.record.replay import ReplayedFrom
-from tarsy.record.run import ExecutionOutcome, ExecutionStart, InteractionState, LoopState, StageOutcome, StageStart
+from tarsy.record.run import (
+    ExecutionOutcome,
+    ExecutionStart,
+    InteractionState,
+    LoopState,
+    StageKind,
+    StageOutcome,
+    StageStart,
+)
 from tarsy.record.timeline import TimelineEvent
 
 
@@ -86,7 +96,7 @@ class Record:
     Every execution begins at `began`. `seconds` have passed since the run started, without the `waited_seconds` for
     which it was parked, and `age_seconds` since its tool calls, for an attempt that begins now. `tries` are the tries
     of a tool call by its place: execution, message and index. `approved` are the
-    approvals that a call can consume, by id, with the id of the call.
+    approvals that a call can consume, by id, with the id of the call, and `consumed` the calls that consumed one.
     """
 
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -101,6 +111,7 @@ class Record:
     offered: dict[UUID, OfferedTools] = field(default_factory=dict)
     exceeded: BudgetExceeded | None = None
     approved: dict[UUID, UUID] = field(default_factory=dict)
+    consumed: set[UUID] = field(default_factory=set)
     seconds: float = 0.0
     waited_seconds: float = 0.0
     age_seconds: float = 0.0
@@ -127,6 +138,51 @@ class Record:
             for row in self.tool_calls.values()
             if row.state is InteractionState.COMPLETED
         )
+
+    def acts(self, call: ToolCallRow) -> bool:
+        """Whether a stage of kind Action made a call."""
+        return self.stages[self.executions[call.start.execution].start.stage].start.kind is StageKind.ACTION
+
+    def past_calls(self) -> tuple[PastCall, ...]:
+        """The tool calls that are closed, in the order of their ends."""
+        tools = list(self.tool_calls.values())
+        changes = [t for t in tools if t.start.made and t.start.access is not Access.READ_ONLY]
+        changed = max((math.inf if t.ended is None else t.ended for t in changes), default=-1)
+        return tuple(
+            PastCall(
+                id=t.start.id,
+                execution=t.start.execution,
+                message_seq=t.start.message_seq,
+                index=t.start.index,
+                server=t.start.server,
+                tool=t.start.tool,
+                arguments=t.start.call.arguments,
+                age_seconds=self.age_seconds,
+                usable=t.start.made
+                and t.start.access is Access.READ_ONLY
+                and t.state is InteractionState.COMPLETED
+                and t.began > changed,
+                repeated_of=t.start.repeated_of,
+                answered=t.start.made and t.state is InteractionState.COMPLETED,
+                acts=self.acts(t),
+            )
+            for t in sorted(tools, key=lambda t: t.ended or 0)
+            if t.state is not InteractionState.STARTED
+        )
+
+    def actions(self, stage: UUID) -> list[ExecutedCall]:
+        """The calls of a stage that were sent after people approved them, in order."""
+        sent = [
+            (execution.start.index, row.start.message_seq, row.start.index, row)
+            for row in self.tool_calls.values()
+            if row.start.id in self.consumed
+            and (execution := self.executions[row.start.execution]).start.stage == stage
+            and self.acts(row)
+        ]
+        return [
+            ExecutedCall(call_ref(row.start.idempotency_key), f"{row.start.server}.{row.start.tool}", row.state.value)
+            for *_, row in sorted(sent, key=lambda one: one[:3])
+        ]
 
     def changes_for_git(self) -> list[ChangeForGit]:
         """The changes of calls that were refused because GitOps manages their objects, in order."""

@@ -8,20 +8,20 @@ Decision: what the engine owes the record (a conversation without gaps, numbers 
 database check there, raises `BrokenContract` here, so that an error in the engine ends a run instead of its result.
 """
 
-import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields, replace
 from decimal import Decimal
 from uuid import UUID
 
+from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.git_change import ChangeForGit
-from tarsy.record.history import BudgetExceeded, PastCall, RunHistory
+from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks
-from tarsy.record.messages import Access, Role, ToolOutcome
+from tarsy.record.messages import Role, ToolOutcome
 from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.replay import Rung
 from tarsy.record.run import (
@@ -194,6 +194,8 @@ class MemoryRecorder:
                 _owed(earlier.start.attempt < call.attempt, "an attempt at a tool call is made once")
                 earlier.state, earlier.ended = InteractionState.INTERRUPTED, self._tick()
         held = call.approval is None or self.record.approved.pop(call.approval, None) == call.id
+        if held and call.approval is not None:
+            self.record.consumed.add(call.id)
         if new:
             tries.append(ToolCallRow(call, began=self._tick()))
             self.record.tool_calls[call.id] = tries[-1]
@@ -279,6 +281,11 @@ class MemoryRecorder:
         self._enter(fenced=False)
         return self.record.changes_for_git()
 
+    async def actions(self, stage: UUID) -> Sequence[ExecutedCall]:
+        """See the port."""
+        self._enter(fenced=False)
+        return self.record.actions(stage)
+
     async def told_results(
         self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
     ) -> Sequence[ToldResult]:
@@ -295,39 +302,19 @@ class MemoryRecorder:
         tools = list(self.record.tool_calls.values())
         known = [c.result.usage for c in calls if c.result and c.result.usage]
         guessed = [c.result or c.start for c in calls if not (c.result and c.result.usage)]
-        changes = [t for t in tools if t.start.made and t.start.access is not Access.READ_ONLY]
-        changed = max((math.inf if t.ended is None else t.ended for t in changes), default=-1)
         return RunHistory(
             seconds=self.record.seconds,
             waited_seconds=self.record.waited_seconds,
             tokens=sum(u.total_tokens for u in known) + sum(g.estimated_tokens for g in guessed),
             cost_usd=sum((_cost(call) for call in calls), Decimal(0)),
             tool_calls=sum(t.start.made for t in tools),
+            action_calls=sum(t.start.made and self.record.acts(t) for t in tools),
             estimated=any(g.estimated_tokens for g in guessed),
             model_seconds=max((c.result.duration_ms for c in calls if c.result), default=0) / 1000,
             tool_seconds=max((t.duration_ms or 0 for t in tools if t.start.made), default=0) / 1000,
             exceeded=self.record.exceeded,
             stages=frozenset(self.record.stages),
-            calls=tuple(
-                PastCall(
-                    id=t.start.id,
-                    execution=t.start.execution,
-                    message_seq=t.start.message_seq,
-                    index=t.start.index,
-                    server=t.start.server,
-                    tool=t.start.tool,
-                    arguments=t.start.call.arguments,
-                    age_seconds=self.record.age_seconds,
-                    usable=t.start.made
-                    and t.start.access is Access.READ_ONLY
-                    and t.state is InteractionState.COMPLETED
-                    and t.began > changed,
-                    repeated_of=t.start.repeated_of,
-                    answered=t.start.made and t.state is InteractionState.COMPLETED,
-                )
-                for t in sorted(tools, key=lambda t: t.ended or 0)
-                if t.state is not InteractionState.STARTED
-            ),
+            calls=self.record.past_calls(),
         )
 
     async def budget_exceeded(self, exceeded: BudgetExceeded, events: Sequence[Event] = ()) -> None:

@@ -13,3 +13,17 @@ sha256(coalesce(i.seal, '') || :seal_digest::bytea || {_sealed_at})
 
 -- name: _ended_head
 sha256(coalesce(i.seal, '') || :ended_seal_digest::bytea || {_sealed_at})
+
+-- Calls of stage `s` that were sent after people approved them, as JSON; null: none, or the stage is of another kind.
+-- name: _actions
+CASE WHEN s.kind = 'action' THEN (
+    SELECT jsonb_agg(sent.call ORDER BY sent.place)
+    FROM (
+        SELECT jsonb_build_object(
+            'key', c.idempotency_key, 'tool', concat_ws('.', nullif(c.server, ''), c.tool), 'state', c.state
+        ) AS call, ARRAY[x.index, c.message_seq, c.index, c.attempt] AS place
+        FROM execution x JOIN mcp_interaction c ON c.execution = x.id JOIN tool_approval a ON a.interaction = c.id
+        WHERE x.stage = s.id AND c.made AND a.state = 'consumed'
+        ORDER BY place LIMIT 50
+    ) sent
+) END

@@ -35,12 +35,13 @@ ORDER BY accepted_at LIMIT :limit
 
 -- name: stages
 SELECT s.investigation, s.index, s.name, s.kind, s.state, s.expected_agents, s.started_at, s.finished_at,
-    s.failure_reason, s.failure_message,
+    s.failure_reason, s.failure_message, s.word, {_actions} AS actions, i.replay,
     (
         SELECT count(*) FROM execution e
         WHERE e.stage = s.id AND e.parent IS NULL AND e.state NOT IN ('pending', 'running')
     ) AS agents_finished
-FROM stage s WHERE s.investigation = ANY(:ids::uuid[]) ORDER BY s.investigation, s.index
+FROM stage s JOIN investigation i ON i.id = s.investigation
+WHERE s.investigation = ANY(:ids::uuid[]) ORDER BY s.investigation, s.index
 
 -- The last changes of provider of each run, oldest first.
 -- name: provider_changes

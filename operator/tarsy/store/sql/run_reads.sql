@@ -73,6 +73,10 @@ WHERE me.id = :execution AND own.id = :investigation
     AND (NOT :sensitive OR c.integrity @> '{"sensitive": true}')
 ORDER BY c.id LIMIT :limit
 
+-- Calls of a stage that were sent after people approved them.
+-- name: actions
+SELECT {_actions} AS calls FROM stage s WHERE s.id = :stage AND s.investigation = :investigation
+
 -- The events of a stage with the names of stage and agent.
 -- name: stage_timeline
 SELECT t.*, s.name AS stage_name, e.display_name AS agent_name, p.display_name AS parent_name
@@ -99,7 +103,7 @@ FROM investigation i, LATERAL (
     FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
     WHERE s.investigation = i.id
 ) m, LATERAL (
-    SELECT count(*) AS tool_calls, coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS tool_seconds
+    SELECT count(*) AS tool_calls, count(*) FILTER (WHERE s.kind = 'action') AS action_calls, coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS tool_seconds
     FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
     WHERE s.investigation = i.id AND c.made
 ) t
@@ -109,14 +113,14 @@ WHERE i.id = :investigation
 -- call began; times are those of the statements that wrote them.
 -- name: past_calls
 WITH calls AS (
-    SELECT c.* FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+    SELECT c.*, s.kind = 'action' AS acts FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
     WHERE s.investigation = :investigation
 ), change AS (
     SELECT max(coalesce(finished_at, 'infinity')) AS at FROM calls WHERE made AND access <> 'read-only'
 )
 SELECT c.id, c.execution, c.message_seq, c.index, c.server, c.tool, c.arguments, c.repeated_of,
     extract(epoch FROM clock_timestamp() - c.finished_at)::double precision AS age_seconds,
-    c.made AND c.state = 'completed' AS answered,
+    c.made AND c.state = 'completed' AS answered, c.acts,
     c.made AND c.access = 'read-only' AND c.state = 'completed' AND (change.at IS NULL OR c.started_at >= change.at)
         AS usable
 FROM calls c, change WHERE c.state <> 'started' ORDER BY c.finished_at

@@ -34,11 +34,12 @@ SELECT EXISTS (SELECT FROM investigation WHERE parent = :parent AND state IN ('p
 -- name: agents
 SELECT s.id AS stage, s.index AS stage_index, s.name AS stage_name, s.kind, s.state AS stage_state,
     s.started_at AS stage_started_at, s.finished_at AS stage_finished_at, s.expected_agents, s.parallel,
-    s.success_policy, s.failure_reason AS stage_failure_reason, s.failure_message AS stage_failure_message,
+    s.success_policy, s.failure_reason AS stage_failure_reason, s.failure_message AS stage_failure_message, s.word,
+    {_actions} AS actions, i.replay,
     e.id, e.index, e.agent, e.display_name, e.strategy, e.provider, e.model, e.state, e.started_at, e.finished_at,
     e.failure_reason, e.failure_message, e.parent, e.dispatched_by, e.task, e.hypothesis, e.verdict,
     coalesce((e.loop->>'iteration')::integer, 0) AS iterations, m.*, t.*
-FROM stage s LEFT JOIN execution e ON e.stage = s.id
+FROM stage s JOIN investigation i ON i.id = s.investigation LEFT JOIN execution e ON e.stage = s.id
 LEFT JOIN LATERAL (
     SELECT count(*) AS model_calls, coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,
         coalesce(sum(c.output_tokens), 0)::bigint AS output_tokens,

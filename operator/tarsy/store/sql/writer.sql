@@ -121,7 +121,7 @@ SELECT true AS found, begun.* FROM begun
 WITH {_fence}, {_run}, {_events}, closed AS (
     UPDATE stage s SET
         state = :state, failure_reason = :failure_reason, failure_message = :failure_message, finished_at = now(),
-        revision = run.revision
+        revision = run.revision, word = :word
     FROM run WHERE s.id = :id AND s.state = 'running'
 )
 SELECT EXISTS (SELECT FROM stage WHERE id = :id) AS found FROM run

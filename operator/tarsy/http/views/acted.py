@@ -1,0 +1,41 @@
+"""Models of what a stage of kind Action did."""
+
+from typing import Self
+
+from pydantic import Field
+
+from tarsy.http.models import View
+from tarsy.record.acted import ModelWord, StageActed
+
+
+class ExecutedCallView(View):
+    """A call that was sent after people approved it."""
+
+    call_id: str = Field(description="Id of the tool call, as citations have it.")
+    tool: str
+    state: str = Field(description="completed, failed (the tool reported an error), interrupted (outcome unknown).")
+
+
+class ActedView(View):
+    """What a stage of kind Action did. The record decides; the word of the model is shown beside it."""
+
+    acted: bool = Field(description="Whether a call was sent that people had approved, by the record.")
+    word: ModelWord = Field(description="What the model says on the last line of its answer. Unknown: nothing usable.")
+    contradiction: str | None = Field(
+        description="How the word of the model differs from the record. Null: it does not."
+    )
+    sentence: str = Field(description="What was done, by the record.")
+    calls: tuple[ExecutedCallView, ...] = Field(description="The calls that were sent, in order, at most 50.")
+
+    @classmethod
+    def of(cls, found: StageActed | None) -> Self | None:
+        """Converts what a stage did; None for stages of other kinds."""
+        if found is None:
+            return None
+        return cls(
+            acted=found.acted,
+            word=found.word,
+            contradiction=found.contradiction,
+            sentence=found.sentence,
+            calls=tuple(ExecutedCallView(call_id=one.ref, tool=one.tool, state=one.state) for one in found.calls),
+        )
