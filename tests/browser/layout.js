@@ -6,7 +6,8 @@
   const isShown = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !element.closest(".visually-hidden, .skip");
   if (document.documentElement.scrollWidth > innerWidth) wrong.push(`the page is ${document.documentElement.scrollWidth} wide, the window ${innerWidth}`);
 
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  // A modal dialog lies above all else.
+  const walker = document.createTreeWalker(document.querySelector("dialog:modal") ?? document.body, NodeFilter.SHOW_TEXT);
   const pieces = [];
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const text = node.data.trim();

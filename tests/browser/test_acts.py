@@ -1,12 +1,13 @@
 """Uses the views with fixture data as a person does: follows links, presses keys, prints."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 
-from browser.fixture_pages import opened_state
+from browser.fixture_pages import opened, opened_state
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -69,3 +70,101 @@ async def test_a_finished_investigation_is_run_again_or_the_reason_why_not_is_to
     assert await page.get_by_role("form", name="Run again").count() == 0
     await opened_state(page, "investigation-object-gone")
     assert await page.get_by_role("button", name="Run again").count() == 0, "its alert is not there any more"
+
+
+NOTIFICATION = """
+window.told = [];
+window.Notification = class {
+  static get permission() { return localStorage.getItem('permission') ?? 'default'; }
+  static async requestPermission() {
+    localStorage.setItem('permission', window.mayNotify ?? 'granted');
+    return Notification.permission;
+  }
+  constructor(title, options) { window.told.push([title, options.body]); }
+  close() {}
+};
+"""
+
+
+async def test_the_palette_leads_to_views_actions_and_investigations(page: "Page") -> None:
+    await opened_state(page, "list-states")
+    await page.keyboard.press("Control+k")
+    palette = page.get_by_role("combobox", name="Commands")
+    assert await palette.evaluate("input => input === document.activeElement")
+    await palette.fill("usage")
+    await palette.press("Enter")
+    await page.wait_for_url("**#/usage")
+    assert await palette.count() == 0
+    await page.keyboard.press("Control+k")
+    await palette.fill("nodememory")
+    await page.get_by_role("option", name="NodeMemoryPressure").wait_for()
+    await palette.press("ArrowDown")
+    await palette.press("ArrowUp")
+    await palette.press("Enter")
+    await page.wait_for_url("**#/investigations/shop/nodememorypressure-*")
+    await page.keyboard.press("Control+k")
+    await palette.fill("light and dark")
+    await palette.press("Enter")
+    assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+    await page.keyboard.press("Meta+k")
+    await palette.fill("no such thing")
+    await page.get_by_text("Nothing matches.").wait_for()
+    await palette.press("Escape")
+    assert await palette.count() == 0
+
+
+async def test_the_keys_are_shown_by_a_question_mark_and_do_what_is_said(page: "Page") -> None:
+    await opened_state(page, "investigation-succeeded-high")
+    await page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    await keys.get_by_text("Open all events of a timeline").wait_for()
+    await page.keyboard.press("o")
+    assert await page.locator(".folded-event").count() > 0, "keys of a view do nothing while a dialog is open"
+    await keys.get_by_role("button", name="Close").click()
+    assert await keys.count() == 0
+    await page.keyboard.press("o")
+    await page.get_by_role("button", name="Fold all").wait_for()
+    assert await page.locator(".folded-event").count() == 0
+    await opened_state(page, "investigation-running")
+    await page.keyboard.press("f")
+    await page.get_by_role("button", name="Follow").wait_for()
+    await page.keyboard.press("f")
+    await page.get_by_role("button", name="Pause").wait_for()
+
+
+async def test_a_new_version_of_the_server_is_told_and_put_off(page: "Page") -> None:
+    await opened_state(page, "list-new-version")
+    notice = page.get_by_role("status").filter(has_text="A new version of TARSy is running.")
+    await notice.get_by_role("button", name="Later").click()
+    assert await notice.count() == 0
+    await page.reload()
+    await notice.get_by_role("button", name="Reload").wait_for()
+
+
+async def test_a_lost_connection_tells_how_old_the_data_is(page: "Page") -> None:
+    await opened_state(page, "investigation-connection-lost")
+    lost = page.get_by_role("status").filter(has_text="Connection lost")
+    assert re.search(r"data of \d\d:\d\d:\d\d", await lost.inner_text())
+
+
+async def test_a_followed_investigation_notifies_of_its_end(page: "Page") -> None:
+    await page.add_init_script(NOTIFICATION)
+    await opened_state(page, "investigation-running")
+    assert await page.evaluate("Notification.permission") == "default", "nobody is asked before a click"
+    follow = page.get_by_role("button", name="Notify me")
+    await follow.click()
+    await page.get_by_role("button", name="Notifying me", pressed=True).wait_for()
+    # The same investigation has ended, and another view is open.
+    await opened(page, "fixtures.html?state=investigation-succeeded-high#/system")
+    await page.wait_for_function("window.told.length > 0")
+    ((title, text),) = await page.evaluate("window.told")
+    assert title == "Succeeded: KubePodCrashLooping" and text.startswith("checkout in namespace shop crash loops")
+    assert await page.evaluate("localStorage.getItem('tarsy-followed')") == "[]", "it is told once"
+
+
+async def test_who_blocks_notifications_is_told_so(page: "Page") -> None:
+    await page.add_init_script(NOTIFICATION + "window.mayNotify = 'denied';")
+    await opened_state(page, "investigation-running")
+    await page.get_by_role("button", name="Notify me").click()
+    await page.get_by_text("Notifications are blocked in this browser.").wait_for()
+    await page.get_by_role("button", name="Notify me", pressed=False).wait_for()

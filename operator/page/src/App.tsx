@@ -4,15 +4,19 @@ import { get, onSignedOut, Refused, signInByCode, signOut } from "./api/client";
 import { openLive } from "./api/live";
 import type { Namespaces, Session } from "./api/types";
 import { applyTheme, isDark, savedTheme } from "./logic/theme";
-import type { Route } from "./logic/route";
+import type { Command } from "./logic/commands";
+import { traceLink, type Route } from "./logic/route";
 import { savedZone, saveZone, type Zone } from "./logic/zone";
 import { go, useRoute, useStanding, WorldContext, type World } from "./parts/context";
-import { useRegained } from "./parts/regained";
+import { useFollowNotices } from "./parts/Follows";
+import { Connection, NewVersion } from "./parts/Notices";
+import { Overlays, type Overlay } from "./parts/Overlays";
 import { Problem } from "./parts/parts";
 import { SignIn } from "./views/SignIn";
 import { drawn, entryOf, NAVIGATION } from "./views/table";
-import { ACTIONS, OPTIONS, PROBLEMS } from "./words";
+import { ACTIONS, OPTIONS, PALETTE, PROBLEMS } from "./words";
 
+const SHORTCUT = /Mac/.test(navigator.userAgent) ? "⌘ K" : "Ctrl K";
 const NAMESPACE = "tarsy-namespace";
 
 type Who = { kind: "asking" } | { kind: "nobody"; why: string } | { kind: "away"; error: Refused } | Known;
@@ -98,7 +102,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
     [who, namespace, live],
   );
   const standing = useStanding(live);
-  const regained = useRegained(standing);
+  useFollowNotices();
   const choose = (name: string) => {
     localStorage.setItem(NAMESPACE, name);
     setNamespace(name);
@@ -108,6 +112,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
     onSignOut();
   };
   const [zone, setZone] = useState(savedZone);
+  const [overlay, setOverlay] = useState<Overlay>(null);
   const dark = isDark(theme);
   const turnZone = (wanted: Zone) => {
     saveZone(wanted);
@@ -118,6 +123,17 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
     applyTheme(wanted);
     setTheme(wanted);
   };
+  const commands = useMemo(
+    (): Command[] => [
+      ...NAVIGATION.map(({ entry, link, words }) => ({ id: entry, group: PALETTE.views, name: words, act: link })),
+      ...(route.view === "investigation" ? [{ id: "trace", group: PALETTE.actions, name: ACTIONS.showTrace, act: traceLink(route.namespace, route.name) }] : []),
+      { id: "theme", group: PALETTE.actions, name: ACTIONS.switchTheme, act: turn },
+      { id: "zone", group: PALETTE.actions, name: ACTIONS.switchZone, act: () => turnZone(zone === "utc" ? "local" : "utc") },
+      { id: "keys", group: PALETTE.actions, name: ACTIONS.showKeys, act: () => setOverlay("keys") },
+      ...(who.session.byProxy ? [] : [{ id: "leave", group: PALETTE.actions, name: ACTIONS.signOut, act: () => void leave() }]),
+    ],
+    [route, zone, dark, who],
+  );
   return (
     <WorldContext value={world}>
       <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
@@ -133,14 +149,16 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           ))}
         </nav>
         <div className="top-side">
-          {regained && <span className="regained" role="status">{PROBLEMS.connected}</span>}
-          {standing === "lost" && <span className="lost" role="status">{PROBLEMS.connectionLost}</span>}
+          <Connection standing={standing} />
           <select aria-label="Namespace" value={namespace} onChange={(event) => choose(event.target.value)}>
             <option value="">{OPTIONS.allNamespaces}</option>
             {who.namespaces.items.map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>
+          <button type="button" className="quiet icon keys" aria-keyshortcuts="Control+K Meta+K" title={PALETTE.placeholder} onClick={() => setOverlay("palette")}>
+            <span className="visually-hidden">{PALETTE.title} </span><kbd>{SHORTCUT}</kbd>
+          </button>
           <button type="button" className="quiet icon" aria-pressed={zone === "utc"} onClick={() => turnZone(zone === "utc" ? "local" : "utc")} title="Time zone of all times">
             {zone === "utc" ? OPTIONS.utc : OPTIONS.local}
           </button>
@@ -156,6 +174,8 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
           )}
         </div>
       </header>
+      <NewVersion standing={standing} />
+      <Overlays open={overlay} commands={commands} onOpen={setOverlay} />
       <main id="main" tabIndex={-1} key={zone}>
         <Suspense fallback={<div className="view" aria-busy="true" />}>
           {drawn(route)}

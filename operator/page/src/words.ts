@@ -339,6 +339,12 @@ export const ACTIONS = {
   compareWithSource: "Compare with the recorded run",
   swap: "Swap sides",
   close: "Close",
+  reload: "Reload",
+  later: "Later",
+  switchTheme: "Switch between light and dark",
+  switchZone: "Switch between local time and UTC",
+  showKeys: "Show the keys",
+  showTrace: "Show the trace of this investigation",
   approve: "Approve",
   reject: "Reject",
 } as const;
@@ -370,6 +376,39 @@ export const OPTIONS = {
 
 export const HINTS = {
   retry: "Investigates the same alert anew: the tools read the cluster as it is now.",
+} as const;
+
+/** Words of the palette of commands. */
+export const PALETTE = {
+  title: "Commands",
+  placeholder: "Go to a view, an investigation, or an action",
+  nothing: "Nothing matches.",
+  runs: "Investigation",
+  views: "View",
+  actions: "Action",
+} as const;
+
+export const KEYS = {
+  title: "Keys",
+  all: [
+    [["Ctrl", "K"], "Commands: views, investigations, actions (⌘ K on a Mac)"],
+    [["?"], "This list"],
+    [["/"], "Search investigations"],
+    [["j"], "Next investigation of the list"],
+    [["k"], "Previous investigation of the list"],
+    [["Enter"], "Open the investigation"],
+    [["f"], "Follow a running timeline, or pause"],
+    [["o"], "Open all events of a timeline, or fold them"],
+    [["Esc"], "Close a dialog, or leave the search"],
+  ],
+} as const;
+
+export const FOLLOWS = {
+  on: "Notifying me",
+  off: "Notify me",
+  what: "Notifies you in this browser when it ends or waits for people",
+  blocked: "Notifications are blocked in this browser.",
+  parked: "It waits for people.",
 } as const;
 
 export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", duration: "Longest first", severity: "Highest severity first", confidence: "Highest confidence first", cost: "Highest cost first", tokens: "Most tokens first" } as const;
@@ -470,8 +509,10 @@ export const CHARTS = {
 } as const;
 
 export const PROBLEMS = {
-  connectionLost: "Connection lost, reconnecting",
+  connectionLost: "Connection lost",
   connected: "Connected again",
+  stale: "data of",
+  newVersion: "A new version of TARSy is running.",
   liveUnavailable: "Live updates are unavailable.",
   traceForbidden: "The trace requires a separate permission (role tarsy-tracer).",
   compareForbidden: "A comparison requires the roles tarsy-viewer and tarsy-tracer.",

@@ -109,6 +109,7 @@ export function useKeys(act: (event: KeyboardEvent) => void): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey) return;
+      if (document.querySelector("dialog[open]")) return;
       const at = event.target;
       if (at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
       latest.current(event);

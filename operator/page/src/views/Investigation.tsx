@@ -9,6 +9,7 @@ import { eventOfTool, isFinished, nowOf, type Timeline } from "../logic/timeline
 import { BudgetBars } from "../parts/BudgetBars";
 import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
+import { FollowButton } from "../parts/Follows";
 import { FlawBadges, SeverityBadge } from "../parts/Flaws";
 import { ReplayActions } from "../parts/ReplayActions";
 import { RetryAction } from "../parts/RetryAction";
@@ -83,6 +84,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
           <div className="actions">
             {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
             {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
+            {!finished && <FollowButton item={{ ...item, state: state ?? item.state }} />}
             <Copy label={ACTIONS.copyMarkdown} text={() => investigationAsMarkdown(item, timeline, finding)} />
             <Copy label={ACTIONS.copyLink} text={() => location.href} />
             <a className="button quiet" href={`/api/v1${pathOf(namespace, name)}`} target="_blank" rel="noopener">{ACTIONS.json}</a>

@@ -70,7 +70,7 @@ export function List({ query }: { query: ListQuery }) {
       <div className="title-row">
         <h1>{VIEWS.investigations}</h1>
         <span className="hint keys">
-          <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search
+          <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search, <kbd>?</kbd> all keys
         </span>
       </div>
       <ListFilters query={query} search={search} onChange={set} />

@@ -3,6 +3,7 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { counted } from "../logic/format";
 import { holds, rowsOf, type Row, type Timeline } from "../logic/timeline";
+import { useKeys } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Badge } from "../parts/parts";
 import { ACTIONS, SECTIONS } from "../words";
@@ -80,6 +81,11 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
       setChosen(new Map());
     }
   }, [event, there, virtual, timeline]);
+
+  useKeys((event) => {
+    if (event.key === "f" && !finished) setFollowing(!following);
+    if (event.key === "o" && finished) turnAll();
+  });
 
   return (
     <>
