@@ -242,6 +242,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel("Notifications owed", "short", (("max(tarsy_notifications_owed)", "owed"),)),
             Panel("The oldest notification owed", "s", (("max(tarsy_notifications_owed_oldest_seconds)", "age"),)),
+            Panel(
+                "Questions from Slack",
+                "short",
+                (
+                    (grown("tarsy_slack_questions_total", "outcome"), "{{outcome}}"),
+                    ("max(tarsy_slack_connected)", "connected"),
+                ),
+            ),
         ),
     ),
     (

@@ -20,6 +20,7 @@ from tarsy.controllers.history.buffer import MOST_CHANGES
 from tarsy.controllers.history.kind_watch import KindWatch, WatchPauses
 from tarsy.controllers.history.places import Place
 from tarsy.controllers.history.recording import NOTE_SECONDS, Recording
+from tarsy.controllers.machinery.while_active import run_while_active
 from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.form import FormRules
 from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
@@ -120,26 +121,16 @@ class HistoryRecorder:
 
     async def run(self, election: LeaderElection) -> None:
         """Records while this replica is active, until cancelled; a failure of it ends nothing else."""
-        while True:
-            await election.active.wait()
-            passive = asyncio.ensure_future(election.passive.wait())
-            work = asyncio.ensure_future(self._work())
-            try:
-                await asyncio.wait({passive, work}, return_when=asyncio.FIRST_COMPLETED)
-                if work.done() and not work.cancelled() and (error := work.exception()) is not None:
-                    _log.error("the history recorder failed; starting it again in %g s", RETRY_SECONDS, exc_info=error)
-                    await asyncio.wait({passive}, timeout=RETRY_SECONDS)
-            finally:
-                for task in (passive, work):
-                    task.cancel()
-                await asyncio.gather(passive, work, return_exceptions=True)
-                self._recording = None
+        await run_while_active(election, self._work, "the history recorder")
 
     async def _work(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._every(MAINTAIN_SECONDS, self.maintain))
-            if self._digests is not None:
-                group.create_task(self._record(self._digests))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._every(MAINTAIN_SECONDS, self.maintain))
+                if self._digests is not None:
+                    group.create_task(self._record(self._digests))
+        finally:
+            self._recording = None
 
     async def maintain(self) -> None:
         """Makes partitions, and deletes what is too old or too much. Raises StoreError."""

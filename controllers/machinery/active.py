@@ -43,6 +43,7 @@ from tarsy.controllers.runs.parked import PARKED_SECONDS, ParkedRuns
 from tarsy.controllers.runs.publisher import Publisher
 from tarsy.controllers.runs.rest import Rest
 from tarsy.controllers.runs.runbooks import Runbooks, token_reader
+from tarsy.controllers.slack.conversation import SlackConversation
 from tarsy.controllers.tool_workloads.per_run import ROUND_SECONDS as WORKLOADS_SECONDS
 from tarsy.controllers.tool_workloads.per_run import Running, RunWorkloads
 from tarsy.engine.ports import Models
@@ -81,6 +82,9 @@ class PeriodicWork:
 
     history: HistoryRecorder | None = None
     """Records what changes in the namespaces that have a history."""
+
+    slack: SlackConversation | None = None
+    """Answers questions that people ask in Slack."""
 
 
 class ActiveController:
@@ -226,6 +230,8 @@ class ActiveController:
                 group.create_task(self._while_active(SERVING_SECONDS, self._served.round))
             if self._periodic.history is not None:
                 group.create_task(self._periodic.history.run(self._election))
+            if self._periodic.slack is not None:
+                group.create_task(self._periodic.slack.run(self._election))
             if self._server_checks is not None:
                 group.create_task(self._server_checks.run(self._queue.add))
 

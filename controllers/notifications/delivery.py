@@ -8,6 +8,7 @@ tried for some hours, then given up. A process that dies between sending and not
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
@@ -36,8 +37,10 @@ from tarsy.resources.v1alpha1.notify import NotifyTarget, RequestTarget, SlackTa
 from tarsy.store.errors import StoreError
 from tarsy.store.notices import Notice, NoticeOccasion, Notices
 from tarsy.store.reads import Reads
+from tarsy.store.slack import SlackQuestions
 
 _log = logging.getLogger(__name__)
+CHANNEL_ID = re.compile(r"[A-Z][A-Z0-9]{1,31}")
 
 ROUND_SECONDS = 2.0
 _AT_ONCE = 8
@@ -90,12 +93,27 @@ class Sends(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SlackThreads:
+    """Says in which threads people may ask: those at `api_url`, which the administrator names.
+
+    Another address may be anybody's, and could claim a thread that is not its own.
+    """
+
+    questions: SlackQuestions
+    api_url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outbox:
-    """Holds the due notifications, the sender, and the address of the web UI for links (None: no links)."""
+    """Holds the due notifications and the sender.
+
+    `page` is the address of the web UI for links (None: no links), `threads` those in which people may ask.
+    """
 
     notices: Notices
     sender: Sends
     page: str | None = None
+    threads: SlackThreads | None = None
 
 
 class Notifications:
@@ -120,6 +138,7 @@ class Notifications:
         self._notices = outbox.notices
         self._sender = outbox.sender
         self._page = outbox.page
+        self._threads = outbox.threads
         self._reads = reads
         self._events = events
         self._pause = pause or _pause
@@ -238,7 +257,22 @@ class Notifications:
         answer = await self._sender.slack(namespace, target.slack, message, thread)
         if answer.ts is not None:
             await self._notices.keep_thread(where, notice.thread, answer.ts)
+            await self._note_thread(target.slack, answer, thread, record)
         return answer
+
+    async def _note_thread(
+        self, target: SlackTarget, answer: SendResult, thread: str | None, record: InvestigationRecord
+    ) -> None:
+        """Notes that people may ask about an investigation in the thread where it was told."""
+        channel = answer.answer.get("channel")
+        if self._threads is None or target.api_url.rstrip("/") != self._threads.api_url.rstrip("/"):
+            return
+        if answer.ts is None or not isinstance(channel, str) or not CHANNEL_ID.fullmatch(channel):
+            return
+        if thread is None:
+            await self._threads.questions.begin_thread(channel, answer.ts, record.id)
+        else:
+            await self._threads.questions.join_thread(channel, thread, record.id)
 
     async def _tell(
         self, record: InvestigationRecord, reason: str, message: str, kind: Literal["Normal", "Warning"]

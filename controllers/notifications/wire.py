@@ -14,7 +14,7 @@ import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 from uuid import UUID
@@ -49,13 +49,15 @@ _ReadSecret = Callable[[SecretKey], Awaitable[str]]
 class SendResult:
     """Reports a try: `problem` is None when it succeeded; a retry cannot help when it is not `passing`.
 
-    `after` is the pause in seconds that the other side asks for, `ts` the message that Slack made of it.
+    `after` is the pause in seconds that the other side asks for, `ts` the message that Slack made of it, `answer` what
+    Slack's Web API answered when it agreed.
     """
 
     problem: str | None = None
     passing: bool = True
     after: float | None = None
     ts: str | None = None
+    answer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 class _NotSent(Exception):
@@ -128,16 +130,38 @@ class NotificationSender:
 
         async def send() -> SendResult:
             token = await self._secret(namespace, target.token_secret_ref)
-            if not token.isascii() or not token.isprintable() or " " in token:
-                where = f"Secret {namespace}/{target.token_secret_ref.name}"
-                raise _NotSent(f"{where}: the token holds characters that a header cannot carry", passing=False)
             body = {"channel": target.channel, **message} | ({"thread_ts": thread} if thread else {})
-            url = target.api_url.rstrip("/") + "/chat.postMessage"
-            headers = {"Authorization": f"Bearer {token}"}
-            status, after, answer = await self._post(url, namespace, orjson.dumps(body), headers)
-            return _judged_by_slack(status, after, answer)
+            where = f"Secret {namespace}/{target.token_secret_ref.name}"
+            return await self._call_slack(target.api_url, "chat.postMessage", token, body, namespace, where)
 
         return await self._within_time(send)
+
+    async def slack_call(
+        self, api_url: str, method: str, token: str, body: Mapping[str, Any], namespace: str
+    ) -> SendResult:
+        """Calls a method of Slack's Web API.
+
+        Args:
+            api_url: base URL of the API.
+            method: such as `chat.postMessage`.
+            token: of the app, or of its bot.
+            body: the arguments.
+            namespace: for which the URL is judged.
+        """
+
+        async def send() -> SendResult:
+            return await self._call_slack(api_url, method, token, body, namespace, "Slack")
+
+        return await self._within_time(send)
+
+    async def _call_slack(
+        self, api_url: str, method: str, token: str, body: Mapping[str, Any], namespace: str, where: str
+    ) -> SendResult:
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise _NotSent(f"{where}: the token holds characters that a header cannot carry", passing=False)
+        url, headers = f"{api_url.rstrip('/')}/{method}", {"Authorization": f"Bearer {token}"}
+        status, after, answer = await self._post(url, namespace, orjson.dumps(body), headers)
+        return _judged_by_slack(status, after, answer)
 
     async def request(self, namespace: str, target: RequestTarget, url: str, body: bytes) -> SendResult:
         """Sends a request to the API of another system.
@@ -223,7 +247,7 @@ def _judged_by_slack(status: int, after: float | None, body: bytes) -> SendResul
         return SendResult("its answer is not that of Slack's Web API", passing=False)
     if answer.get("ok") is True:
         ts = answer.get("ts")
-        return SendResult(ts=ts if isinstance(ts, str) and _TS.fullmatch(ts) else None)
+        return SendResult(ts=ts if isinstance(ts, str) and _TS.fullmatch(ts) else None, answer=answer)
     word = answer.get("error")
     word = word if isinstance(word, str) and _WORD.fullmatch(word) else "no reason"
     return SendResult(f"Slack refused it: {word}", word in _PASSING_WORDS, after)

@@ -80,6 +80,7 @@ PRODUCT: Final = HelmChart(
     (
         Choice(".Values.monitoring.enabled", {"monitoring": {"enabled": True}}, (), ("components/monitoring",)),
         Choice(".Values.gitFetcher.enabled", {"gitFetcher": {"enabled": True}}, (), ("components/git-fetcher",)),
+        Choice(".Values.slack.enabled", {"slack": {"enabled": True}}, (), ("components/slack",)),
     ),
 )
 LIBRARY: Final = HelmChart(

@@ -78,7 +78,9 @@ async def receiving() -> AsyncIterator[Receiver]:
             return web.json_response({"ok": False, "error": "invalid_auth"})
         if receiver.words:
             return web.json_response({"ok": False, "error": receiver.words.pop(0)})
-        return web.json_response({"ok": True, "ts": f"17000000{len(receiver.told):02}.000100"})
+        return web.json_response(
+            {"ok": True, "channel": "C0000000001", "ts": f"17000000{len(receiver.told):02}.000100"}
+        )
 
     app = web.Application()
     for method in ("POST", "PUT", "PATCH"):

@@ -27,11 +27,12 @@ from tarsy.app.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
-from tarsy.controllers.notifications.delivery import Outbox
+from tarsy.controllers.notifications.delivery import Outbox, SlackThreads
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
+from tarsy.controllers.slack.conversation import SlackApp, SlackConversation
 from tarsy.evidence.history.digests import Digests
 from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import KubeClient
@@ -67,6 +68,7 @@ from tarsy.store.reviews import Reviews
 from tarsy.store.revisions import Revisions
 from tarsy.store.runs import Runs
 from tarsy.store.scores import Scores
+from tarsy.store.slack import SlackQuestions
 from tarsy.store.tool_definitions import ToolDefinitions
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
 from tarsy.store.workloads import Workloads
@@ -167,6 +169,8 @@ def _controller(
     evals = Evals(pool, metrics)
     purge = partial(_purge, Retention(pool), intake, evals, controlled)
     lent_to = settings.outbound.workload_identity_namespaces
+    sender, questions = NotificationSender(secrets, destinations), SlackQuestions(pool)
+    threads = SlackThreads(questions, settings.slack.api_url)
     provider_checks = ProviderChecks(partial(probe, lent_to=lent_to, destinations=destinations))
     return ActiveController(
         KubernetesPorts(client, Events(client, instance=instance), secrets),
@@ -203,13 +207,34 @@ def _controller(
             purge=purge,
             running=Workloads(pool).running,
             calls=Calls(pool),
-            outbox=Outbox(Notices(pool), NotificationSender(secrets, destinations), settings.web_ui.url),
+            outbox=Outbox(Notices(pool), sender, settings.web_ui.url, threads),
             history=_history(settings, pool, client, metrics),
+            slack=_slack(settings, connections, questions, sender),
         ),
         fetcher=Fetcher(token_reader(secrets), destinations=destinations),
         read_git=_git_reader(settings, client, secrets),
         models=connections.models,
         metrics=metrics,
+    )
+
+
+def _slack(
+    settings: OperatorSettings, connections: ProcessContext, questions: SlackQuestions, sender: NotificationSender
+) -> SlackConversation | None:
+    chosen = settings.slack
+    if chosen.app_token_file is None or not chosen.app_token_file.exists():
+        return None
+    files = (chosen.app_token_file, chosen.bot_token_file, chosen.users_file)
+    return SlackConversation(
+        SlackApp(*files, chosen.api_url, settings.web_ui.url),
+        connections.client,
+        questions,
+        Reads(connections.pool),
+        sender,
+        settings.outbound.destinations(),
+        namespace=settings.controller.operator_namespace,
+        mask=connections.metrics.watched(default_masker().mask, "alert_data"),
+        metrics=connections.metrics,
     )
 
 

@@ -129,6 +129,7 @@ CLAIM = Label("attempt", ("first", "resumed"))
 FATE = Label("fate", ("investigated", "folded", "resolved", "rejected"))
 TOLD_BY = Label("kind", ("slack", "webhook", "request"))
 TOLD = Label("outcome", ("sent", "failed", "given_up"))
+SLACK_OUTCOME = Label("outcome", ("answered", "refused", "unknown_user", "too_many", "given_up", "silent"))
 REFUSAL = Label("reason", ("unauthenticated", "forbidden", "unavailable", "failed"))
 METHOD = Label("method", ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", OTHER))
 STATUS = Label("status", ("1xx", "2xx", "3xx", "4xx", "5xx", "left"))
@@ -266,6 +267,9 @@ NOTIFICATIONS = _counter(
 )
 NOTICES_OWED = _shared("notifications_owed", "Notifications about runs that are not sent yet.")
 OLDEST_NOTICE_OWED = _shared("notifications_owed_oldest_seconds", "Age of the oldest unsent notification.")
+
+SLACK_CONNECTED = _asked("slack_connected", "1 if this process receives events from Slack.")
+SLACK_QUESTIONS = _counter("slack_questions", "Questions from Slack that have ended, by outcome.", SLACK_OUTCOME)
 
 ACTIVE = _asked("controller_active", "1 if this process holds the Lease of the controller.")
 OBJECTS = _shared(

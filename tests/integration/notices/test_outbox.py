@@ -10,7 +10,7 @@ import pytest
 
 from integration.store.build import claimed_run
 from tarsy.controllers.machinery.cache import Cache
-from tarsy.controllers.notifications.delivery import MOST_TRIES, Notifications, Outbox
+from tarsy.controllers.notifications.delivery import MOST_TRIES, Notifications, Outbox, SlackThreads
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.observe.metric_table import NOTICES_OWED, NOTIFICATIONS, OLDEST_NOTICE_OWED, TOLD, TOLD_BY
 from tarsy.observe.metrics import Metrics
@@ -23,6 +23,7 @@ from tarsy.store.gauges import Gauges
 from tarsy.store.notices import Notices
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
+from tarsy.store.slack import SlackQuestions
 from wire.receiver import KEY, TOKEN, Receiver, receiving
 
 REF = {"name": "s", "key": "k"}
@@ -57,10 +58,11 @@ class Desk:
         self.metrics = Metrics()
         self.notifications = self.another()
 
-    def another(self) -> Notifications:
-        """A controller beside the others."""
+    def another(self, api_url: str = "") -> Notifications:
+        """A controller beside the others, whose administrator names this address of Slack."""
         sender = NotificationSender(read_secret, Destinations(), seconds=60)
-        outbox = Outbox(Notices(self.pool), sender, "https://tarsy.example.org")
+        threads = SlackThreads(SlackQuestions(self.pool), api_url or f"{self.receiver.url}/api")
+        outbox = Outbox(Notices(self.pool), sender, "https://tarsy.example.org", threads)
         return Notifications(self.cache, outbox, self.reads, self.told, metrics=self.metrics)  # type: ignore[arg-type]
 
     def put(self, kind: str, name: str, spec: dict[str, Any], uid: str = "") -> None:
@@ -304,3 +306,39 @@ async def test_what_is_owed_goes_with_its_record(desk: Desk) -> None:
     await desk.pool.execute("DELETE FROM investigation WHERE id = $1", run)
     await desk.notifications.round()
     assert desk.receiver.told == [] and await desk.rows() == []
+
+
+async def threads(desk: Desk) -> set[tuple[str, str, UUID]]:
+    """Channel, thread and investigation of all threads in which people may ask."""
+    return {tuple(row) for row in await desk.pool.fetch("SELECT channel, thread, investigation FROM slack_thread")}
+
+
+async def test_people_may_ask_in_the_thread_of_each_investigation_that_was_told_there(desk: Desk) -> None:
+    desk.chain(desk.slack())
+    first = await desk.ended("one", incident="disk")
+    await desk.notifications.round()
+    second = await desk.ended("two", incident="disk")
+    await desk.notifications.round()
+    (message, again) = desk.receiver.at("/api/chat.postMessage")
+    began = again.body["thread_ts"]
+    assert "thread_ts" not in message.body
+    assert await threads(desk) == {("C0000000001", began, first), ("C0000000001", began, second)}
+
+
+async def test_a_thread_at_another_address_than_the_administrators_is_none(desk: Desk) -> None:
+    desk.notifications = desk.another("https://slack.com/api")
+    desk.chain(desk.slack())
+    await desk.ended()
+    await desk.notifications.round()
+    assert len(desk.receiver.at("/api/chat.postMessage")) == 1
+    assert await threads(desk) == set()
+
+
+async def test_a_thread_of_another_namespace_is_not_joined(desk: Desk) -> None:
+    questions = SlackQuestions(desk.pool)
+    theirs, _ = await claimed_run(desk.pool, namespace="team-b", name="theirs")
+    await questions.begin_thread("C0000000001", "1.000001", theirs)
+    ours, _ = await claimed_run(desk.pool, namespace="team-a", name="ours")
+    await questions.join_thread("C0000000001", "1.000001", ours)
+    await questions.join_thread("C0000000001", "1.000002", ours)
+    assert await threads(desk) == {("C0000000001", "1.000001", theirs)}

@@ -121,6 +121,20 @@ async def test_who_names_a_reader_needs_the_right_to_name_others(author: object)
     assert allowed["allowed"] is True
 
 
+@pytest.mark.parametrize("author", [None, {"username": "alice"}, {"username": "root"}])
+async def test_who_marks_a_question_as_from_slack_needs_the_right_to_name_others(author: object) -> None:
+    spec = {"question": "why?", "via": "Slack"} | ({"author": author} if author else {})
+    cluster, about = Cluster(answer=False), {"resource": "chatmessages"}
+    answer = await stamped(request(object={"spec": spec}, resource=about), cluster.may)
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 403)
+    assert "spec.via: only the operator sets it; omit it" in answer["status"]["message"]
+    ((subject, asked), *_) = cluster.asked
+    assert (subject.username, asked.verb, asked.resource) == ("alice", "attribute", "chatmessages")
+
+    allowed = await stamped(request(object={"spec": spec}, resource=about), Cluster(answer=True).may)
+    assert allowed["allowed"] is True
+
+
 GATED = {"policy": "WhenPassed", "suiteRef": {"name": "nightly"}}
 OVERRIDE = {"revision": "b" * 16}
 

@@ -26,6 +26,7 @@ INSTALLED = (
     "components/policies",
     "components/postgres",
     "components/prometheus-tools",
+    "components/slack",
     "components/tenant",
     "components/tenant-agents",
     "components/tenant-evidence",

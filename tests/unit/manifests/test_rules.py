@@ -21,6 +21,7 @@ VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
 OWN_VERBS = {(name, "use") for name in ("chains", "llmproviders", "mcpservers")} | {
     ("alerts", "attribute"),
     ("investigations", "attribute"),
+    ("chatmessages", "attribute"),
     ("evalruns", "attribute"),
     ("chains", "promote"),
     ("mcpservers", "approve"),

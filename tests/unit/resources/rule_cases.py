@@ -379,6 +379,14 @@ CASES = [
         {"investigationRef": {"name": "i"}, "question": "why?"},
         {"investigationRef": ({"name": "i"}, {"name": "j"}), "question": ("why?", "how?"), "author": AUTHORS},
     ),
+    Case(
+        ChatMessageSpec,
+        "has(self.via)",
+        {"investigationRef": {"name": "i"}, "question": "why?", "via": "Slack"},
+        {"investigationRef": {"name": "i"}, "question": "why?"},
+        {"investigationRef": {"name": "i"}, "question": "why?", "via": "Slack"},
+        "left out",
+    ),
     *(
         Case(
             model,

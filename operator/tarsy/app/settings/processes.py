@@ -26,6 +26,7 @@ from tarsy.app.settings.work_topics import (
     McpSettings,
     OutboundSettings,
     ReconcileSettings,
+    SlackSettings,
     WorkerExecutionSettings,
     WorkerPodSettings,
 )
@@ -55,6 +56,7 @@ class OperatorSettings(ProcessSettings):
     web_ui: WebUiSettings = WebUiSettings()
     webhook: WebhookSettings = WebhookSettings()
     intake: IntakeSettings = IntakeSettings()
+    slack: SlackSettings = SlackSettings()
 
 
 class WorkerProcessSettings(ProcessSettings):

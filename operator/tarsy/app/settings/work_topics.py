@@ -282,6 +282,27 @@ class ReconcileSettings(SettingsTopic):
         return seconds_or_forever(self.replay_retention)
 
 
+class SlackSettings(SettingsTopic):
+    """Questions from Slack, in the threads of notifications."""
+
+    app_token_file: Annotated[FilePath | None, Flag("--slack-app-token-file", metavar="FILE")] = Field(
+        None,
+        description="File with the app-level token (xapp-) that opens connections in Socket Mode. Without it, or while "
+        "the file does not exist at the start, nothing can be asked in Slack.",
+    )
+    bot_token_file: Annotated[FilePath, Flag("--slack-bot-token-file", metavar="FILE")] = Field(
+        Path("/etc/tarsy/slack/bot-token"), description="File with the bot token (xoxb-) that posts replies."
+    )
+    users_file: Annotated[FilePath, Flag("--slack-users-file", metavar="FILE")] = Field(
+        Path("/etc/tarsy/slack-users/users.yaml"),
+        description="File that maps Slack users to users and groups of the cluster. Others cannot ask.",
+    )
+    api_url: Annotated[str, Flag("--slack-api-url", metavar="URL")] = Field(
+        "https://slack.com/api",
+        description="Base URL of Slack's Web API. People may ask in threads of notifications that were sent to it.",
+    )
+
+
 def _duration(value: str) -> str:
     seconds_of(value)
     return value

@@ -3,7 +3,8 @@
 Decision: the author is the user that the API server authenticated. An object that names its creating user gets the
 current identity of that user. An object that names another user is refused, unless the creating user has the verb
 `attribute`: the operator has it, to create Investigations in the name of an Alert's author, and so may an administrator
-who restores a backup. The reader of an Alert, whose rights limit what is read for it, needs the same verb.
+who restores a backup. The reader of an Alert, whose rights limit what is read for it, and the mark of a question that
+came from Slack need the same verb.
 
 Groups are truncated to the limits of the kind, never refused: fewer groups mean fewer permissions.
 """
@@ -88,6 +89,8 @@ async def stamped(request: Request, may: May) -> dict[str, Any]:
     what = ResourceAttributes(ATTRIBUTE, GROUP, request.resource.resource, namespace=request.namespace)
     if spec.get("reader") is not None and not await may(subject, what):
         return _refused(request, f"spec.reader: only the intake sets it; omit it ({_permission(request)})")
+    if spec.get("via") is not None and not await may(subject, what):
+        return _refused(request, f"spec.via: only the operator sets it; omit it ({_permission(request)})")
     if claimed is None or _name(claimed) == user.username:
         return _with(request, _author(user))
     if await may(subject, what):

@@ -29,12 +29,17 @@ class ChatMessageSpec(Model):
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         DESIRED_STATE_ONLY_FORWARD,
-        *immutable("ChatMessage", "investigationRef", "question", "author"),
+        *immutable("ChatMessage", "investigationRef", "question", "author", "via"),
     )
 
     investigation_ref: NameRef = Field(description="Investigation that the question is about.")
     question: Annotated[str, StringConstraints(min_length=1, max_length=100_000)] = Field(description="The question.")
     author: Author | None = Field(default=None, description=STAMPED)
+    via: Literal["Slack"] | None = Field(
+        default=None,
+        description="Program that asked in the name of the author. Only the operator sets it; leave it out. Slack: the "
+        "author wrote the question in a thread, and the administrator's list of Slack users names them.",
+    )
     desired_state: DesiredState = Field(
         default="Running",
         description="Desired state. Running: answer the question. Concluded: stop now and answer with the "
@@ -76,6 +81,7 @@ class ChatMessage(Resource[ChatMessageSpec, ChatMessageStatus]):
         Column("Phase", ".status.phase", description="Phase of the answer."),
         AGE,
         Column("Author", ".spec.author.username", description="User who asked the question.", wide=True),
+        Column("Via", ".spec.via", description="Program that asked in the name of the author.", wide=True),
         Column("Question", ".spec.question", description="The question.", wide=True),
         Column("Answer", ".status.answer", description="The answer.", wide=True),
     )

@@ -1,0 +1,1 @@
+"""Answers questions that people ask in Slack, in the threads that notifications began."""
