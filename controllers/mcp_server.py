@@ -71,7 +71,7 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
     errors += pin_errors(server, plan)
     workload = Workload(server.status.workload)
     if context.settings.operator_namespace is not None and not errors:
-        workload = await keep_workload(server, client, context.settings.operator_namespace)
+        workload = await keep_workload(server, client, context.settings.operator_namespace, context.settings.pod_users)
         errors += workload.problems
         waits += [workload.again] if workload.again is not None else []
     if checks is not None and not errors and not _only_in_runs(plan):

@@ -150,7 +150,11 @@ class ActiveController:
         served = ServedCalls(calls, self._queue.add) if (calls := self._periodic.calls) is not None else None
         self._served = served
         running = self._periodic.running
-        self._workloads = RunWorkloads(client, self._cache, running, library) if running is not None else None
+        self._workloads = (
+            RunWorkloads(client, self._cache, running, library, users=settings.pod_users)
+            if running is not None
+            else None
+        )
         intake = store.intake
         self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
         approvals = store.approvals

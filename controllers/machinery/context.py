@@ -18,6 +18,7 @@ from tarsy.controllers.readiness.serving import ServedCalls
 from tarsy.controllers.runs.inputs import KeptText, no_text
 from tarsy.controllers.runs.runbooks import Runbooks
 from tarsy.controllers.schedules.times import FiringResult
+from tarsy.controllers.tool_workloads.pod_users import PodUsers
 from tarsy.evals.calibration import HIGH_FLOOR
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
@@ -127,6 +128,9 @@ class ControllerSettings:
 
     operator_namespace: str | None = None
     """Namespace of operator and workers, which may reach the workloads of MCPServers; None: no workload is made."""
+
+    pod_users: PodUsers = "Auto"
+    """Who chooses user and group of the pods of those workloads."""
 
     git_hosts: tuple[str, ...] = ()
     """Hosts of Git repositories that the administrator allows."""

@@ -131,14 +131,16 @@ def network_policy(server: MCPServer, by: Object, operator_namespace: str) -> Ob
     }
 
 
-def deployment(server: MCPServer, run: Run, by: Object) -> Object:
+def deployment(server: MCPServer, run: Run, by: Object, *, assigned: bool = False) -> Object:
     """Makes the workload of scope Shared.
 
     Args:
         server: the MCPServer.
         run: its `spec.run`.
         by: the owner reference.
+        assigned: whether the cluster assigns user and group of the pod.
     """
+    pod = _pod(server, run, "Always", assigned=assigned)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -147,12 +149,21 @@ def deployment(server: MCPServer, run: Run, by: Object) -> Object:
             "replicas": 1,
             "revisionHistoryLimit": 1,
             "selector": {"matchLabels": _selector(server.metadata.name)},
-            "template": {"metadata": {"labels": labels(server.metadata.name)}, "spec": _pod(server, run, "Always")},
+            "template": {"metadata": {"labels": labels(server.metadata.name)}, "spec": pod},
         },
     }
 
 
-def job(server: MCPServer, run: Run, by: Object, identity: UUID, seconds: int, account: str | None = None) -> Object:
+def job(
+    server: MCPServer,
+    run: Run,
+    by: Object,
+    identity: UUID,
+    seconds: int,
+    account: str | None = None,
+    *,
+    assigned: bool = False,
+) -> Object:
     """Makes the workload of scope PerRun, which ends after `seconds` if nobody deletes it before.
 
     Args:
@@ -162,6 +173,7 @@ def job(server: MCPServer, run: Run, by: Object, identity: UUID, seconds: int, a
         identity: the run's.
         seconds: how long it may live.
         account: the agent's ServiceAccount that it acts as, by what is in its Secret.
+        assigned: whether the cluster assigns user and group of the pod.
     """
     return {
         "apiVersion": "batch/v1",
@@ -173,7 +185,7 @@ def job(server: MCPServer, run: Run, by: Object, identity: UUID, seconds: int, a
             "backoffLimit": 3,
             "template": {
                 "metadata": {"labels": labels(server.metadata.name, identity, account)},
-                "spec": _pod(server, run, "OnFailure", identity, account),
+                "spec": _pod(server, run, "OnFailure", identity, account, assigned=assigned),
             },
         },
     }
@@ -198,7 +210,15 @@ def _selector(server: str, run: UUID | None = None, account: str | None = None) 
     return found
 
 
-def _pod(server: MCPServer, run: Run, restart: str, identity: UUID | None = None, account: str | None = None) -> Object:
+def _pod(
+    server: MCPServer,
+    run: Run,
+    restart: str,
+    identity: UUID | None = None,
+    account: str | None = None,
+    *,
+    assigned: bool,
+) -> Object:
     own = run.service_account_name if account is None else None
     token = {"secretName": workload_name(server.metadata.name, identity, account), "defaultMode": 0o440}
     return {
@@ -209,9 +229,7 @@ def _pod(server: MCPServer, run: Run, restart: str, identity: UUID | None = None
         "terminationGracePeriodSeconds": 30,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
+            **({} if assigned else {"runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(server, run, acting=account is not None)],

@@ -20,6 +20,7 @@ from uuid import UUID
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.tool_workloads import objects
 from tarsy.controllers.tool_workloads.acting import ACCOUNT, Acting, Lender, renew_at, renewal
+from tarsy.controllers.tool_workloads.pod_users import PodUsers, assigned
 from tarsy.controllers.tool_workloads.shared import FIELD_MANAGER, new_token
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.tokens import TokenProblem
@@ -69,6 +70,7 @@ class RunWorkloads:
         cache: where MCPServers are known.
         running: the runs under way that have servers for themselves.
         library: the library's namespace.
+        users: who chooses user and group of the pods.
         clock: monotonic seconds.
         wall: seconds since 1970.
     """
@@ -80,6 +82,7 @@ class RunWorkloads:
         running: Running,
         library: str,
         *,
+        users: PodUsers = "Auto",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -87,6 +90,7 @@ class RunWorkloads:
         self._cache = cache
         self._running = running
         self._lender = Lender(client, library)
+        self._users = users
         self._clock = clock
         self._wall = wall
         self._made: dict[_Place, float | None] = {}  # and when its token is to be renewed, on the wall's clock
@@ -165,7 +169,9 @@ class RunWorkloads:
         if job is None:
             seconds = int(wanted.seconds_left) + GRACE_SECONDS
             by = objects.owned_by(server)
-            job = await self._client.create(objects.job(server, server.spec.run, by, run, seconds, account))
+            chosen = await assigned(self._client, self._users)
+            made = objects.job(server, server.spec.run, by, run, seconds, account, assigned=chosen)
+            job = await self._client.create(made)
             _log.info("Job %s/%s created for run %s", namespace, name, run)
         by = objects.owner({"apiVersion": "batch/v1", "kind": "Job", "metadata": job["metadata"]})
         await self._client.apply(objects.service(server, by, run, account), manager=FIELD_MANAGER)

@@ -16,6 +16,7 @@ from typing import Any
 
 from tarsy.controllers.configuration import ConfigurationProblem
 from tarsy.controllers.tool_workloads import objects
+from tarsy.controllers.tool_workloads.pod_users import PodUsers, assigned
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.workload import workload_name
@@ -43,13 +44,16 @@ class Workload:
     again: float | None = None
 
 
-async def keep_workload(server: MCPServer, client: KubeClient, operator_namespace: str) -> Workload:
+async def keep_workload(
+    server: MCPServer, client: KubeClient, operator_namespace: str, users: PodUsers = "Auto"
+) -> Workload:
     """Creates, updates or deletes the workload of a server.
 
     Args:
         server: the object, which has no errors otherwise.
         client: the Kubernetes API.
         operator_namespace: where those run who may reach it.
+        users: who chooses user and group of its pods.
 
     Raises:
         ApiError: the Kubernetes API refused (other than by RBAC) or could not be reached.
@@ -63,7 +67,8 @@ async def keep_workload(server: MCPServer, client: KubeClient, operator_namespac
         by = objects.owned_by(server)
         wanted = [objects.network_policy(server, by, operator_namespace)]
         if run.scope == "Shared":
-            wanted += [objects.service(server, by), objects.deployment(server, run, by)]
+            pods = objects.deployment(server, run, by, assigned=await assigned(client, users))
+            wanted += [objects.service(server, by), pods]
             await _keep_secret(server, client, by)
         else:
             await _remove(server, client, ("Deployment", "Service", "Secret"))

@@ -195,6 +195,7 @@ def _controller(
             library_namespace=settings.kubernetes.library_namespace,
             namespaces=controlled.namespaces,
             operator_namespace=controlled.operator_namespace,
+            pod_users=controlled.pod_users,
             git_hosts=controlled.git_hosts,
             calibration_floor=controlled.calibration_floor,
             runbook_hosts=controlled.runbook_hosts,

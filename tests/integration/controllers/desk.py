@@ -26,6 +26,7 @@ from tarsy.controllers.machinery.context import (
 )
 from tarsy.controllers.machinery.relist import learn
 from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.controllers.tool_workloads.pod_users import PodUsers
 from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
@@ -149,6 +150,7 @@ class Desk:
         library: str | None = None,
         runbook_hosts: tuple[str, ...] = (),
         runbooks: Fetcher | None = None,
+        pod_users: PodUsers = "Auto",
         git_hosts: tuple[str, ...] = (),
         read_git: ReadGitFile | None = None,
         models: Models | None = None,
@@ -194,6 +196,7 @@ class Desk:
                     library_namespace=library or self.namespace,
                     namespaces=() if everywhere else (self.namespace,),
                     operator_namespace="tarsy-system",
+                    pod_users=pod_users,
                     git_hosts=git_hosts,
                     runbook_hosts=runbook_hosts,
                     require_author=require_author,

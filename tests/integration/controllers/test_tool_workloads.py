@@ -5,6 +5,7 @@ There is no kubelet here: a test says what one would in a Deployment's status, a
 
 import asyncio
 import base64
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,24 @@ async def ready(desk: Desk) -> None:
 
 def token_of(secret: dict[str, Any]) -> str:
     return base64.b64decode(secret["data"]["token"]).decode()
+
+
+async def test_a_workload_loses_its_user_where_the_cluster_assigns_one(desk: Desk, tmp_path: Path) -> None:
+    async def users() -> dict[str, Any]:
+        found = await desk.kube.find("Deployment", desk.namespace, "mcp-tools")
+        return found["spec"]["template"]["spec"]["securityContext"] if found else {}
+
+    async with desk.controller():
+        await desk.put("MCPServer", "tools", spec())
+        await eventually(lambda: _has(users, "runAsUser", there=True))
+    async with desk.controller(pod_users="Assigned"):
+        await eventually(lambda: _has(users, "runAsUser", there=False))
+    assert (await users())["runAsNonRoot"] is True
+
+
+async def _has(read: Callable[[], Awaitable[dict[str, Any]]], field: str, *, there: bool) -> bool:
+    found = await read()
+    return bool(found) and (field in found) is there
 
 
 async def running_with_tools(desk: Desk) -> tuple[ClaimedRun, ServerPlan]:

@@ -3,27 +3,18 @@
 import asyncio
 import contextlib
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
-import mcp
 import pytest
 import yaml
 from aiohttp import web
 from mcp.client import Client
 
-import tarsy
+from as_in_pods import ASSIGNED, ENVIRONMENT, SHIPPED, PodUser, python_for, status_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become someone else")
-UID = 65532
-"""The user of the shipped pods."""
-ACCOUNT: dict[str, Any] = {"user": UID, "group": UID, "extra_groups": ()}
-PATHS = os.pathsep.join(str(Path(str(module.__file__)).parents[1]) for module in (tarsy, mcp))
-ENVIRONMENT = {"PYTHONPATH": PATHS, "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"}
 POD = {"kind": "Pod", "metadata": {"name": "checkout-1", "namespace": "shop"}, "spec": {}, "status": {}}
 SERIES = {"resultType": "vector", "result": [{"metric": {"__name__": "up", "job": "checkout-1"}, "value": [0, "1"]}]}
 CALLS: dict[str, tuple[str, dict[str, str]]] = {
@@ -67,36 +58,45 @@ def kubeconfig(api: str) -> Iterator[Path]:
         yield folder / "config"
 
 
+@pytest.fixture(scope="module", params=[SHIPPED, ASSIGNED], ids=["shipped", "assigned-by-openshift"])
+def user(request: pytest.FixtureRequest) -> PodUser:
+    """Who the server runs as."""
+    found: PodUser = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def python() -> str:
+def python(user: PodUser) -> str:
     """A Python of this version that the user may run."""
-    for program in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        with contextlib.suppress(OSError):
-            probe = [program, "-c", "import tarsy, mcp"]
-            if not subprocess.run(probe, cwd="/", env=ENVIRONMENT, stderr=subprocess.DEVNULL, **ACCOUNT).returncode:
-                return program
-    pytest.skip("no Python and checkout that another user can read")
+    found = python_for(user)
+    if found is None:
+        pytest.skip("no Python and checkout that another user can read")
+    return found
 
 
-def users_of(pid: int) -> set[str]:
-    """All users and groups that a process is."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {word for line in lines if line.startswith(("Uid:", "Gid:")) for word in line.split()[1:]}
+def users_of(pid: int) -> tuple[set[str], set[str]]:
+    """All users, and all groups, that a process is."""
+    status = status_of(pid)
+    return set(status["Uid"].split()), {*status["Gid"].split(), *status["Groups"].split()}
 
 
 @pytest.mark.parametrize("module", CALLS)
-async def test_a_tool_server_runs_as_the_user_of_its_pod(module: str, api: str, kubeconfig: Path, python: str) -> None:
+async def test_a_tool_server_runs_as_the_user_of_its_pod(
+    module: str, api: str, kubeconfig: Path, python: str, user: PodUser
+) -> None:
     process = await asyncio.create_subprocess_exec(
         *(python, "-m", module, "--http"),
         cwd="/",
         env={**ENVIRONMENT, "KUBECONFIG": str(kubeconfig), "PROMETHEUS_URL": api},
         stdout=asyncio.subprocess.PIPE,
-        **ACCOUNT,
+        user=user.uid,
+        group=user.gid,
+        extra_groups=(),
     )
     try:
         assert process.stdout is not None
         url = (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
-        assert users_of(process.pid) == {str(UID)}
+        assert users_of(process.pid) == ({str(user.uid)}, {str(user.gid)})
         tool, arguments = CALLS[module]
         async with Client(url) as client:
             result = await client.call_tool(tool, arguments)

@@ -180,6 +180,9 @@ class Api(KubeClient):
     ) -> None:
         self.objects.pop((kind, name), None)
 
+    async def read(self, target: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        raise ApiError(404, "NotFound", target)
+
     def _fail(self, what: str) -> None:
         if what in self.errors:
             raise self.errors[what]

@@ -81,6 +81,17 @@ def test_a_pod_is_one_that_pod_security_restricted_admits(transport: str) -> Non
     assert one["resources"]["limits"]["memory"] == "512Mi" and one["resources"]["requests"]["cpu"] == "20m"
 
 
+def test_where_the_cluster_assigns_users_the_pods_name_none_and_are_otherwise_the_same() -> None:
+    found, run = server()
+    by = owned_by(found)
+    fixed = [deployment(found, run, by), job(found, run, by, RUN_ID, 60)]
+    assigned = [deployment(found, run, by, assigned=True), job(found, run, by, RUN_ID, 60, assigned=True)]
+    for ours, theirs in zip(fixed, assigned, strict=True):
+        security = ours["spec"]["template"]["spec"]["securityContext"]
+        assert [security.pop(name) for name in ("runAsUser", "runAsGroup", "fsGroup")] == [65532] * 3
+        assert ours == theirs and security["runAsNonRoot"] is True
+
+
 def test_only_a_pod_with_a_service_account_of_its_own_has_a_token_of_kubernetes() -> None:
     assert pod()["automountServiceAccountToken"] is False and "serviceAccountName" not in pod()
     named = pod(serviceAccountName="reader")

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, Field, Strict, ValidationInfo
@@ -233,6 +233,11 @@ class ReconcileSettings(SettingsTopic):
     operator_namespace: Annotated[str, Flag("--lease-namespace", environment="TARSY_LEASE_NAMESPACE")] = Field(
         "tarsy-system",
         description="Namespace of the operator itself, which contains the Lease that elects the active replica.",
+    )
+    pod_users: Annotated[Literal["Auto", "Assigned", "Fixed"], Flag("--pod-users")] = Field(
+        "Auto",
+        description="User and group of the pods of tool servers (spec.run). Fixed: 65532. Assigned: by the cluster. "
+        "Auto: Assigned if the cluster has the API group security.openshift.io, else Fixed.",
     )
     runbook_hosts: Annotated[Names, Flag("--runbook-host")] = Field(
         (), description="Host that runbooks of every namespace may be fetched from, whatever its address."
