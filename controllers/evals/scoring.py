@@ -34,6 +34,7 @@ from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import ProviderPlan
 from tarsy.plan.reach import read_plan
 from tarsy.plan.what_if import is_stranger
+from tarsy.record.run import InvestigationRecord
 from tarsy.record.score import ScoreState
 from tarsy.resources.v1alpha1 import EvalSuite, LLMProvider
 from tarsy.resources.v1alpha1.scoring import SuiteScoring
@@ -121,6 +122,30 @@ class Scoring:
         """Returns reason and message of the condition `Scoring`; None: this replica has not looked yet."""
         return self._states.get(suite.metadata.uid)
 
+    async def request(self, run: InvestigationRecord, request: str) -> bool | None:
+        """Asks for another score of an investigation by each suite that scores its chain.
+
+        Args:
+            run: the investigation.
+            request: tells it from other requests.
+
+        Returns:
+            Whether there is such a suite; None: that is not known yet.
+        """
+        keys = [key for key in self._cache.keys_of(EvalSuite.KIND) if key.namespace == run.namespace]
+        suites = [self._cache.get(EvalSuite, key.namespace, key.name) for key in keys]
+        wanted = [
+            suite
+            for suite in suites
+            if suite is not None and suite.spec.scoring is not None and suite.spec.scoring.enabled
+            if run.chain in suite.spec.scoring.chains
+        ]
+        if any(self.state(suite) in (None, DISABLED) for suite in wanted):
+            return None
+        for suite in wanted:
+            await self.scores.request(UUID(suite.metadata.uid), run.id, request)
+        return bool(wanted)
+
     async def round(self) -> None:
         """Scores what waits, some of each suite."""
         keys = self._cache.keys_of(EvalSuite.KIND)
@@ -161,6 +186,9 @@ class Scoring:
         namespace_uid = namespace.get("metadata", {}).get("uid", "")
         await self.scores.enroll(judge.uid, namespace_uid, suite.metadata.name, judge.digest)
         await self.scores.pick(judge.uid, scoring.chains, scoring.percent)
+        if (again := scoring.rescore) is not None:
+            asked = again.requested_at.isoformat()
+            await self.scores.request_days(judge.uid, scoring.chains, again.requested_at, again.days, asked)
         if (until := self._paused.get(suite.metadata.uid)) is not None:
             if asyncio.get_running_loop().time() < until:
                 return self._states.get(suite.metadata.uid, SCORING)

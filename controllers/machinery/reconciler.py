@@ -20,6 +20,7 @@ from tarsy.controllers import (
     skill,
     tool_approval,
 )
+from tarsy.controllers.evals.score_requests import take_score_request
 from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.informer import Informer
@@ -92,7 +93,8 @@ class Reconciler:
             case Alert() as obj:
                 return await alert.reconcile(obj, context)
             case Investigation() as obj:
-                return await investigation.reconcile(obj, context)
+                seconds = [await take_score_request(obj, context), await investigation.reconcile(obj, context)]
+                return min((one for one in seconds if one is not None), default=None)
             case ChatMessage() as obj:
                 return await chat_message.reconcile(obj, context)
             case MCPServer() as obj:

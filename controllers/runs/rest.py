@@ -28,6 +28,7 @@ from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.record.run import InvestigationRecord
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import WEEK_SECONDS
+from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
 from tarsy.store.reads import Published, Reads
 
 AT_ONCE = 1000
@@ -174,6 +175,7 @@ def _is_as_accepted(raw: Mapping[str, Any]) -> bool:
     return (
         (marks[ACCEPTED_UID] == meta["uid"] if ACCEPTED_UID in marks else _made_for_alert(raw))
         and RUN_SECRET not in marks
+        and SCORE_REQUEST not in marks
         and raw["status"].get("observedGeneration") == meta.get("generation")
         and (raw["kind"] != Investigation.KIND or raw["spec"].get("desiredState") != "Cancelled")
     )

@@ -14,6 +14,8 @@ from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.client.refusals import (
     ACCEPT_TOOLS,
+    ASK_SCORE,
+    ASK_SUITE_SCORES,
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
@@ -31,6 +33,7 @@ from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.replay_manifest import replay_manifest
 from tarsy.http.retry_manifest import NotRetried, alert_gone, retry_manifest
 from tarsy.http.review_entry import review_manifest
+from tarsy.http.score_entry import investigation_patch, suite_patch, why_not_rescored, why_not_scored
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
 from tarsy.http.views.schedules import ScheduleView
@@ -256,6 +259,24 @@ class AggregatedClient:
             else:
                 results.append(ReviewResult(investigation=name, review=made["metadata"]["name"], error=None))
         return results
+
+    async def score_again(self, namespace: str, investigation: str) -> None:
+        """Patches the request for another score into an `investigation` in `namespace`."""
+        with self._refusals(ASK_SCORE, namespace):
+            found = await self._client.find("Investigation", namespace, investigation)
+            if (why := why_not_scored(found, f"{namespace}/{investigation}")) is not None or found is None:
+                raise ApiUseError(why[1] if why else "", why[0] if why else 404)
+            body = investigation_patch(found, datetime.now(UTC))
+            await self._client.patch("Investigation", namespace, investigation, body)
+
+    async def score_suite_again(self, namespace: str, suite: str, days: int) -> None:
+        """Patches the request for another score of what ended in the last `days` into a `suite` in `namespace`."""
+        with self._refusals(ASK_SUITE_SCORES, namespace):
+            found = await self._client.find("EvalSuite", namespace, suite)
+            if (why := why_not_rescored(found, f"{namespace}/{suite}")) is not None or found is None:
+                raise ApiUseError(why[1] if why else "", why[0] if why else 404)
+            body = suite_patch(found, days, datetime.now(UTC))
+            await self._client.patch("EvalSuite", namespace, suite, body)
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
         """Patches the user's own entry in `spec.acceptedTools` of an MCPServer; returns the username.

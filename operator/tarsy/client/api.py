@@ -180,6 +180,31 @@ class TarsyClient(Protocol):
         """
         ...
 
+    async def score_again(self, namespace: str, investigation: str) -> None:
+        """Asks for another score of an investigation that has ended.
+
+        Args:
+            namespace: of the investigation.
+            investigation: its name.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or the investigation cannot be scored.
+        """
+        ...
+
+    async def score_suite_again(self, namespace: str, suite: str, days: int) -> None:
+        """Asks for another score of the investigations of a suite that ended in the last days.
+
+        Args:
+            namespace: of the suite.
+            suite: its name.
+            days: their number.
+
+        Raises:
+            ApiUseError: the API refused or could not be reached, or the suite does not score.
+        """
+        ...
+
     async def skills(self, namespace: str) -> list[SkillView]:
         """Returns the valid Skills of a namespace, by name. Raises ApiUseError."""
         ...

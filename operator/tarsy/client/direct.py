@@ -21,6 +21,8 @@ import aiohttp
 from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, approval_path, as_model, run_path
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.refusals import (
+    ASK_SCORE,
+    ASK_SUITE_SCORES,
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
@@ -223,6 +225,15 @@ class DirectClient:
         said = body.model_dump(mode="json", by_alias=True, exclude_none=True)
         made = await self._call("POST", f"/namespaces/{namespace}/reviews", WRITE_REVIEWS, body=said)
         return list(as_model(ReviewResults, made).items)
+
+    async def score_again(self, namespace: str, investigation: str) -> None:
+        """Posts a request for another score of an `investigation` in `namespace`."""
+        await self._call("POST", run_path(namespace, investigation, "score"), ASK_SCORE)
+
+    async def score_suite_again(self, namespace: str, suite: str, days: int) -> None:
+        """Posts a request for another score of what ended in the last `days`, by a `suite` in `namespace`."""
+        path = f"/namespaces/{namespace}/evalsuites/{suite}/scores"
+        await self._call("POST", path, ASK_SUITE_SCORES, body={"days": days})
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:
         """Raises ApiUseError: an acceptance is written through the Kubernetes API only."""

@@ -26,6 +26,8 @@ SERVED = {
     "investigations/timeline": ("InvestigationTimeline", "get"),
     "investigations/trace": ("InvestigationTrace", "get"),
     "investigations/review": ("InvestigationReview", "get"),
+    "investigations/score": ("InvestigationScore", "get"),
+    "evalsuites/scores": ("EvalSuiteScores", "get"),
     "mcpservers/tools": ("MCPServerTools", "get"),
     "skills/text": ("SkillText", "get"),
     "changes": ("Changes", "list"),

@@ -73,7 +73,7 @@ class StoredScore:
         judge: digest of the judge that was asked; None before.
         score: None unless completed.
         problem: why there is no score yet, or none at all.
-        requested_by: username; None: it was chosen by `spec.scoring`.
+        request: tells it from other requests (a time); None: it was chosen by `spec.scoring`.
         attempts: calls of the judge, those that failed included.
         tokens: used by all calls; those of a call that did not tell are counted as the most it can have used.
         cost_usd: of all calls; None where rates are unknown.
@@ -90,7 +90,7 @@ class StoredScore:
     judge: str | None
     score: Score | None
     problem: str | None
-    requested_by: str | None
+    request: str | None
     attempts: int
     tokens: int
     cost_usd: Decimal | None
@@ -118,3 +118,15 @@ class ChainScores:
     lowest: int
     tags: dict[FailureTag, int] = field(default_factory=dict)
     missing_tools: tuple[ReportedTool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringTotals:
+    """Number of scorings of a suite by their state, what was used today, and its judge; None: it never scored."""
+
+    scored: int = 0
+    waiting: int = 0
+    failed: int = 0
+    tokens: int = 0
+    cost_usd: Decimal = Decimal(0)
+    judge: str | None = None

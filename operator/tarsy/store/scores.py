@@ -5,10 +5,10 @@ controllers cannot exceed a budget. A call that has not ended when its lease is 
 as its usage is not known, and is made once more.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -18,9 +18,16 @@ import asyncpg
 from tarsy.observe.metric_table import SCORE_POINTS, SCORES, SCORING_TOKENS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Finding
-from tarsy.record.score import ChainScores, FailureTag, MissingTool, ReportedTool, Score, ScoreState, StoredScore
+from tarsy.record.score import (
+    ChainScores,
+    Score,
+    ScoreState,
+    ScoringTotals,
+    StoredScore,
+)
 from tarsy.store.database import call
 from tarsy.store.queries import load
+from tarsy.store.score_rows import read_score_row, scores_of_chain, stored_score
 
 WAIT_DAYS: Final = 7
 """Days that an investigation waits for its score."""
@@ -30,8 +37,8 @@ MAX_INTERRUPTIONS: Final = 1
 
 REPORT_DAYS: Final = 30
 MOST_REPORTED: Final = 10_000
-MAX_REPORTED_TOOLS: Final = 20
 MAX_PICKED: Final = 200
+MAX_REQUESTED: Final = 1_000
 MAX_SCORES_OF_RUN: Final = 50
 
 
@@ -88,18 +95,6 @@ class EndedScore:
     problem: str | None = None
     tokens: int | None = None
     cost_usd: Decimal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringTotals:
-    """Number of scorings of a suite by their state, what was used today, and its judge; None: it never scored."""
-
-    scored: int = 0
-    waiting: int = 0
-    failed: int = 0
-    tokens: int = 0
-    cost_usd: Decimal = Decimal(0)
-    judge: str | None = None
 
 
 Begun = int | Literal["spent"] | None
@@ -274,7 +269,7 @@ class Scores:
                         known_rates=rates,
                         counted=ended.score is None and ended.tokens != 0,
                         points=None if score is None else score.points,
-                        answer=None if score is None else _stored(score),
+                        answer=None if score is None else stored_score(score),
                         problem=ended.problem,
                     )
                 )
@@ -306,20 +301,36 @@ class Scores:
         await self._write("refuse a scoring", "refuse", **values, state=state.value, problem=problem)
         self._count(state.value)
 
-    async def request(self, suite: UUID, investigations: Sequence[UUID], requested_by: str) -> list[UUID]:
-        """Asks for another score of investigations; returns those of which none waits already."""
-        values = {"suite": suite, "investigations": list(investigations), "requested_by": requested_by}
-        return [row["investigation"] for row in await self._fetch("ask for scores", "request", **values)]
+    async def request(self, suite: UUID, investigation: UUID, request: str) -> None:
+        """Asks for another score of an investigation, once for each request.
 
-    async def of_suite(self, suite: UUID, chains: Sequence[str], days: int, limit: int) -> list[UUID]:
-        """Returns the newest investigations that a suite can score: of some chains, ended within some days."""
-        values = {"suite": suite, "chains": list(chains), "days": days, "limit": limit}
-        return [row["id"] for row in await self._fetch("read what a suite can score", "of_suite", **values)]
+        Args:
+            suite: uid of a suite that scores.
+            investigation: uid of the run.
+            request: tells it from other requests.
+        """
+        values = {"suite": suite, "investigation": investigation, "request": request}
+        await self._write("ask for a score", "request", **values)
+
+    async def request_days(
+        self, suite: UUID, chains: Sequence[str], asked_at: datetime, days: int, request: str
+    ) -> None:
+        """Asks for another score of the newest investigations of some days, once for each request.
+
+        Args:
+            suite: uid of a suite that scores.
+            chains: names of Chains.
+            asked_at: time of the request.
+            days: number of days before it.
+            request: tells it from other requests.
+        """
+        values = {"suite": suite, "chains": list(chains), "asked_at": asked_at, "days": days, "request": request}
+        await self._write("ask for scores", "request_days", **values, limit=MAX_REQUESTED)
 
     async def of_run(self, investigation: UUID) -> list[StoredScore]:
         """Returns the scorings of an investigation; of each suite the one to show comes first."""
         values = {"investigation": investigation, "limit": MAX_SCORES_OF_RUN}
-        return [_read(row) for row in await self._fetch("read scores", "of_run", **values)]
+        return [read_score_row(row) for row in await self._fetch("read scores", "of_run", **values)]
 
     async def totals(self, suite: UUID) -> ScoringTotals:
         """Returns what a suite has scored, and what it used today."""
@@ -333,7 +344,7 @@ class Scores:
         by_chain: defaultdict[str, list[asyncpg.Record]] = defaultdict(list)
         for row in rows:
             by_chain[row["chain"]].append(row)
-        return [_of_chain(chain, by_chain[chain]) for chain in sorted(by_chain)]
+        return [scores_of_chain(chain, by_chain[chain]) for chain in sorted(by_chain)]
 
     async def purge(self) -> None:
         """Deletes what was used on days long ago."""
@@ -355,68 +366,3 @@ class Scores:
             return found
 
         return await call(self._pool, what, fetch)
-
-
-def _stored(score: Score) -> dict[str, Any]:
-    return {
-        "reason": score.reason,
-        "evidence": list(score.evidence),
-        "tags": [tag.value for tag in score.tags],
-        "missing_tools": [{"name": one.name, "why": one.why} for one in score.missing_tools],
-    }
-
-
-def _tags(answer: Mapping[str, Any]) -> tuple[FailureTag, ...]:
-    """Returns the tags that this version knows: a newer one may have stored others."""
-    return tuple(tag for tag in FailureTag if tag.value in answer["tags"])
-
-
-def _tools(answer: Mapping[str, Any]) -> tuple[MissingTool, ...]:
-    return tuple(MissingTool(one["name"], one["why"]) for one in answer["missing_tools"])
-
-
-def _read(row: asyncpg.Record) -> StoredScore:
-    answer = row["answer"]
-    score = None
-    if answer is not None:
-        score = Score(row["points"], answer["reason"], tuple(answer["evidence"]), _tags(answer), _tools(answer))
-    return StoredScore(
-        suite=row["suite"],
-        suite_name=row["suite_name"],
-        round=row["round"],
-        state=ScoreState(row["state"]),
-        current=row["current"],
-        judge=row["judge"],
-        score=score,
-        problem=row["problem"],
-        requested_by=row["requested_by"],
-        attempts=row["attempts"],
-        tokens=row["tokens"],
-        cost_usd=row["cost_usd"],
-        cost_complete=row["cost_complete"],
-        created_at=row["created_at"],
-        finished_at=row["finished_at"],
-    )
-
-
-def _of_chain(chain: str, rows: Sequence[asyncpg.Record]) -> ChainScores:
-    tags: Counter[FailureTag] = Counter()
-    tools: defaultdict[str, list[tuple[datetime, MissingTool]]] = defaultdict(list)
-    for row in rows:
-        tags.update(_tags(row["answer"]))
-        for tool in _tools(row["answer"]):
-            tools[tool.name.casefold()].append((row["finished_at"] or datetime.now(UTC), tool))
-    reported = []
-    for named in tools.values():
-        newest = max(named, key=lambda one: one[0])[1]
-        reported.append(ReportedTool(newest.name, len(named), newest.why))
-    reported.sort(key=lambda one: (-one.scores, one.name))
-    points = [row["points"] for row in rows]
-    return ChainScores(
-        chain,
-        len(points),
-        sum(points) / len(points),
-        min(points),
-        dict(sorted(tags.items(), key=lambda one: (-one[1], one[0]))),
-        tuple(reported[:MAX_REPORTED_TOOLS]),
-    )

@@ -14,6 +14,7 @@ from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.score import ScoreState, StoredScore
 from tarsy.record.usage import Usage
+from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
 from tarsy.store.scores import Scores
 from unit.engine.build import ScriptedModels
 from wire.scripted_client import Answer
@@ -199,6 +200,37 @@ async def test_what_is_wrong_is_told(desk: Desk, changed: dict[str, Any], reason
                 "DELETE", f"/apis/tarsy.dev/v1alpha1/namespaces/{desk.namespace}/llmproviders/judge"
             )
         assert (await desk.reason("EvalSuite", "shop", "Scoring", "False", reason)).startswith(words)
+
+
+async def test_people_ask_for_another_score_by_an_annotation_and_by_days(desk: Desk) -> None:
+    async with desk.controller(models=ScriptedModels(kind)):
+        await scoring_suite(desk)
+        run = await ended(desk, "one")
+        await scored(desk, run)
+        await desk.reason("Investigation", "one", "Finished", "True", "Succeeded")
+        again = {"metadata": {"annotations": {SCORE_REQUEST: "2026-11-28T04:00:00Z"}}}
+        await desk.kube.patch("Investigation", desk.namespace, "one", again)
+
+        async def rounds(number: int) -> list[str | None]:
+            found = await Scores(desk.pool).of_run(run)
+            done = [one for one in found if one.state is ScoreState.COMPLETED]
+            return [one.request for one in done] if len(done) == number else []
+
+        assert await eventually(lambda: rounds(2)) == ["2026-11-28T04:00:00Z", None]
+
+        async def taken() -> bool:
+            return SCORE_REQUEST not in (await desk.get("Investigation", "one"))["metadata"]["annotations"]
+
+        await eventually(taken)
+        asked = {"requestedAt": "2099-01-01T00:00:00Z", "days": 30}
+        await desk.kube.patch("EvalSuite", desk.namespace, "shop", {"spec": {"scoring": {"rescore": asked}}})
+        await desk.pool.execute("UPDATE investigation SET finished_at = '2098-12-31'")
+        assert len(await eventually(lambda: rounds(3))) == 3
+        await desk.kube.patch("EvalSuite", desk.namespace, "shop", {"spec": {"scoring": {"chains": ["other"]}}})
+        await desk.kube.patch("Investigation", desk.namespace, "one", again)
+
+        await desk.told(("Investigation", "NotScored"))
+        await eventually(taken)
 
 
 async def test_results_that_other_rights_read_go_to_no_judge_of_this_namespace(

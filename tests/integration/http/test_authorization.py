@@ -112,6 +112,10 @@ MAY = {
     "listReviews everywhere": ALONE,
     "listNamespaceReviews": READ,
     "getReview": READ,
+    "getScore": READ,
+    "requestScore": WRITE,
+    "getSuiteScores": READ,
+    "requestSuiteScores": frozenset({"author", ADMINISTRATOR}),
     "createReviews": ALONE,  # and who has the role tarsy-reviewer: test_reviews.py
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
     "listAlertSchedules": CONFIGURATION,
@@ -154,6 +158,7 @@ BODIES = {
     "startReplay": {"onMiss": "Refuse"},
     "startRetry": {"chain": "other"},
     "signInByCode": {"code": "0123456789abcdef"},
+    "requestSuiteScores": {"days": 7},
     "createReviews": {"action": "Claim", "investigations": ["i1"]},
     "decideToolApproval": {"decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"},
 }

@@ -209,8 +209,10 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
     listed = await kube.read("/apis/record.tarsy.dev/v1alpha1")
     assert {resource["name"]: resource["verbs"] for resource in listed["resources"]} == {
         "changes": ["list"],
+        "evalsuites/scores": ["get"],
         "investigations/events": ["get"],
         "investigations/review": ["get"],
+        "investigations/score": ["get"],
         "investigations/timeline": ["get"],
         "investigations/trace": ["get"],
         "mcpservers/tools": ["get"],

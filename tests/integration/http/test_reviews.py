@@ -96,7 +96,7 @@ async def test_commands_review_findings_and_make_cases_of_them(
 ) -> None:
     await ended(site, namespace, "shop.one")
     reviewer = await site.visitor(namespace, "anna", here=[*REVIEWER, *READER])
-    async with DirectClient(site.base, _token(reviewer), namespace) as client:
+    async with DirectClient(site.base, token_of(reviewer), namespace) as client:
         assert await list_reviewable(client, namespace, "NeedsReview", 50, "text") == 0
         assert "shop.one" in capsys.readouterr().out
         said = SaidReview("Complete", "Right", "Deployment/checkout", "As it said.")
@@ -120,5 +120,5 @@ async def test_commands_review_findings_and_make_cases_of_them(
         assert "Reviewed" in shown and "anna completed: Right, root cause Deployment/checkout" in shown
 
 
-def _token(visitor: Visitor) -> str:
+def token_of(visitor: Visitor) -> str:
     return str(visitor.session.headers["Authorization"]).removeprefix("Bearer ")

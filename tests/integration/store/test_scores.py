@@ -1,6 +1,7 @@
 """Tests the stored scores: a budget is exact, a crash is paid for once more at most, and nothing else is changed."""
 
 import asyncio
+from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID, uuid4
 
@@ -114,7 +115,7 @@ async def test_a_budget_is_exact_below_at_and_above(pool: asyncpg.Pool) -> None:
     assert await used(pool) == (1_000, Decimal("0.10"))
     await scores.end(suite, item, 1, DONE, again_seconds=None, rates=True)
     assert await used(pool) == (300, Decimal("0.03"))
-    await scores.request(suite, [item.investigation], "ada")
+    await scores.request(suite, item.investigation, "t1")
     second = await scores.next(suite)
     assert second is not None
     assert await scores.begin(suite, second, "j1", MOST, ScoreReservation(1_299), 60) == "spent"
@@ -188,10 +189,11 @@ async def test_scores_of_the_present_judge_are_shown_and_older_ones_kept(pool: a
     run = await recent(pool, "one")
     await scores.pick(suite, [CHAIN], 100)
     await scored(pool, scores, suite)
-    assert await scores.request(suite, [run], "ada") == [run]
-    assert await scores.request(suite, [run], "bob") == []  # one waits
+    await scores.request(suite, run, "t1")
+    await scores.request(suite, run, "t2")  # one waits
     worse = EndedScore(Score(20, "Not shown."), tokens=200, cost_usd=Decimal("0.02"))
     await scored(pool, scores, suite, worse)
+    await scores.request(suite, run, "t1")  # it was taken
     assert [(one.round, one.score.points, one.current) for one in await scores.of_run(run) if one.score] == [
         (2, 20, True),
         (1, 80, True),
@@ -199,16 +201,34 @@ async def test_scores_of_the_present_judge_are_shown_and_older_ones_kept(pool: a
     await scores.enroll(suite, SPACE, "shop", "j2")
     assert [one.current for one in await scores.of_run(run)] == [False, False]
     assert await scores.report(suite) == []
-    await scores.request(suite, [run], "ada")
+    await scores.request(suite, run, "t3")
     await scored(pool, scores, suite, judge="j2")
     newest, *others = await scores.of_run(run)
-    assert (newest.round, newest.current, newest.requested_by, newest.score) == (3, True, "ada", SCORE)
+    assert (newest.round, newest.current, newest.request, newest.score) == (3, True, "t3", SCORE)
     assert [one.round for one in others] == [2, 1]
     (chain,) = await scores.report(suite)
     assert (chain.chain, chain.scores, chain.mean, chain.tags) == (CHAIN, 1, 80, {FailureTag.LOOP: 1})
     assert [(one.name, one.scores, one.why) for one in chain.missing_tools] == [("metrics", 1, "Memory over time.")]
     assert metrics.value(SCORES, result="completed") == 3
     assert SCORE_POINTS.name == "tarsy_score_points"
+
+
+async def test_a_request_for_days_takes_what_ended_in_them_once(pool: asyncpg.Pool) -> None:
+    scores, suite = await enrolled(pool)
+    now = datetime.now(UTC)
+    inside, newest = await recent(pool, "inside", 60 * 24), await recent(pool, "newest", 60)
+    await recent(pool, "before", 60 * 24 * 3)
+    for asked in (now, now):
+        await scores.request_days(suite, [CHAIN], asked, 2, "t1")
+        await recent(pool, "after", -5)  # it ends after the request
+    await scores.request_days(suite, ["other"], now, 2, "t2")
+    rows = await pool.fetch("SELECT investigation, round FROM score")
+    assert {(row["investigation"], row["round"]) for row in rows} == {(inside, 1), (newest, 1)}
+    await scored(pool, scores, suite)
+    await scores.request_days(suite, [CHAIN], now, 2, "t1")
+    assert await pool.fetchval("SELECT count(*) FROM score") == 2
+    await scores.request_days(suite, [CHAIN], now, 2, "t2")
+    assert await pool.fetchval("SELECT count(*) FROM score WHERE round = 2") == 1  # of the other one waits
 
 
 async def test_the_report_counts_each_investigation_once_and_tools_by_name(pool: asyncpg.Pool) -> None:

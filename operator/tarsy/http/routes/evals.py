@@ -68,7 +68,7 @@ async def list_eval_suites(ask: CheckedRequest) -> EvalSuiteList:
 async def get_eval_suite(ask: CheckedRequest) -> EvalSuiteView:
     """Returns a suite as a table of case by revision."""
     await ask.services.access.demand(ask.caller, list_permission(EvalRun), ask.namespace)
-    suite = await _object(ask, EvalSuite)
+    suite = await configured(ask, EvalSuite)
     evals = Evals(ask.services.pool)
     runs = await evals.suite_runs(UUID(suite.metadata.uid), ask.query(SuiteQuery).runs)
     cells: dict[UUID, list[StoredCell]] = {record.id: [] for record, _ in runs}
@@ -102,7 +102,7 @@ async def get_eval_suite(ask: CheckedRequest) -> EvalSuiteView:
 
 async def get_eval_run(ask: CheckedRequest) -> EvalRunView:
     """Returns a run with a page of its samples."""
-    query, run, evals = ask.query(SamplesQuery), await _object(ask, EvalRun), Evals(ask.services.pool)
+    query, run, evals = ask.query(SamplesQuery), await configured(ask, EvalRun), Evals(ask.services.pool)
     identity = UUID(run.metadata.uid)
     record, question, after = await evals.run(identity), f"samples/{identity}/{query.case or ''}", ("", 0)
     if query.token is not None:
@@ -154,8 +154,16 @@ def _row(name: str, in_suite: bool, columns: list[tuple[MeasuredRun, dict[str, S
     return SuiteCase(name=name, in_suite=in_suite, cells=tuple(cells.get(name) for _, cells in columns))
 
 
-async def _object(ask: CheckedRequest, kind: type[_E]) -> _E:
-    """Returns the object in the path. Raises NotFound: there is none, or it is invalid."""
+async def configured(ask: CheckedRequest, kind: type[_E]) -> _E:
+    """Returns the EvalSuite or EvalRun in the path.
+
+    Args:
+        ask: the request.
+        kind: its class.
+
+    Raises:
+        NotFound: there is none, or it is invalid.
+    """
     where = f"{kind.KIND} {ask.namespace}/{ask.name}"
     found = await ask.services.kube.find(kind.KIND, ask.namespace, ask.name)
     if found is None:

@@ -10,9 +10,13 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from tarsy.resources.schema import Lenient, Model, ObjectName, Unique
+from tarsy.resources.schema import Lenient, Model, ObjectName, Time, Unique
 
 MAX_SCORED_CHAINS = 32
+MAX_RESCORE_DAYS = 30
+SCORE_REQUEST = "tarsy.dev/score"
+"""Annotation of an Investigation that asks for another score; the operator removes it when it has taken the request."""
+
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
 
 
@@ -30,6 +34,15 @@ class ScoringBudget(Model):
     )
 
 
+class Rescore(Model):
+    """A request for another score of all investigations of some days. Each time is a request of its own."""
+
+    requested_at: Time = Field(description="Time of the request. Investigations that ended before it are scored.")
+    days: Annotated[int, Field(ge=1, le=MAX_RESCORE_DAYS)] = Field(
+        default=7, description="Days before the request. The newest 1,000 investigations of them are scored."
+    )
+
+
 class SuiteScoring(Model):
     """Investigations that the judge of the suite scores when they have ended."""
 
@@ -44,6 +57,11 @@ class SuiteScoring(Model):
         default=100, description="Share of the investigations that is scored, in percent. The choice is by their uids."
     )
     budget: ScoringBudget = Field(description="Usage limits of one day (UTC). When they are reached, scoring waits.")
+    rescore: Rescore | None = Field(
+        default=None,
+        description="Scores investigations once more, such as after a change of the judge. `kubectl tarsy scores NAME "
+        "--again` sets it.",
+    )
 
 
 class ScoringStatus(Lenient):

@@ -112,22 +112,33 @@ UPDATE scoring_day SET tokens = tokens + :tokens, cost_usd = cost_usd + :cost_us
 UPDATE score SET state = :state, problem = :problem, finished_at = now()
 WHERE investigation = :investigation AND suite = :suite AND round = :round AND state = 'Waiting'
 
--- Asks for another score of an investigation, unless one waits.
+-- Asks for another score of an investigation, once for each request, unless one waits.
 -- name: request
 INSERT INTO score (investigation, suite, suite_name, round, requested_by)
 SELECT i.id, c.suite, c.name,
-    coalesce((SELECT max(s.round) FROM score s WHERE s.investigation = i.id AND s.suite = c.suite), 0) + 1, :requested_by
+    coalesce((SELECT max(s.round) FROM score s WHERE s.investigation = i.id AND s.suite = c.suite), 0) + 1, :request
 FROM scoring c JOIN investigation i ON i.namespace_uid = c.namespace_uid
-WHERE c.suite = :suite AND i.id = ANY(:investigations::uuid[])
+WHERE c.suite = :suite AND i.id = :investigation
     AND i.finished_at IS NOT NULL AND i.finding IS NOT NULL AND i.parent IS NULL AND NOT i.replay
-ON CONFLICT DO NOTHING RETURNING investigation
+    AND NOT EXISTS (
+        SELECT FROM score s WHERE s.investigation = i.id AND s.suite = c.suite AND s.requested_by = :request
+    )
+ON CONFLICT DO NOTHING
 
--- The newest runs of some chains that ended within some days.
--- name: of_suite
-SELECT i.id FROM scoring c JOIN investigation i ON i.namespace_uid = c.namespace_uid
-WHERE c.suite = :suite AND i.chain = ANY(:chains::text[]) AND i.finished_at > now() - make_interval(days => :days)
+-- The same for the newest investigations of some chains that ended in the days before a request.
+-- name: request_days
+INSERT INTO score (investigation, suite, suite_name, round, requested_by)
+SELECT i.id, c.suite, c.name,
+    coalesce((SELECT max(s.round) FROM score s WHERE s.investigation = i.id AND s.suite = c.suite), 0) + 1, :request
+FROM scoring c JOIN investigation i ON i.namespace_uid = c.namespace_uid
+WHERE c.suite = :suite AND i.chain = ANY(:chains::text[])
+    AND i.finished_at BETWEEN :asked_at::timestamptz - make_interval(days => :days) AND :asked_at::timestamptz
     AND i.finding IS NOT NULL AND i.parent IS NULL AND NOT i.replay AND i.state <> 'cancelled'
+    AND NOT EXISTS (
+        SELECT FROM score s WHERE s.investigation = i.id AND s.suite = c.suite AND s.requested_by = :request
+    )
 ORDER BY i.finished_at DESC, i.id DESC LIMIT :limit
+ON CONFLICT DO NOTHING
 
 -- name: summary
 SELECT (SELECT count(*) FROM score WHERE suite = :suite AND state = 'Completed') AS scored,
