@@ -90,6 +90,13 @@ def questions() -> list[tuple[str, list[Question]]]:
             of(("patch", "approve"), ("mcpservers",)),
         ),
         (
+            "see scores of investigations, and what they tell of a suite",
+            [
+                ("get", "record.tarsy.dev", "investigations", "score"),
+                ("get", "record.tarsy.dev", "evalsuites", "scores"),
+            ],
+        ),
+        (
             "see reviews, and which findings need one",
             [
                 *of(READ, REVIEWS),

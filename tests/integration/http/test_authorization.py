@@ -333,6 +333,8 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
         "listReviews",
         "listNamespaceReviews",
         "getReview",
+        "getScore",
+        "getSuiteScores",
         "getSkillText",
     }
     for route in passed_on:

@@ -67,8 +67,16 @@ def resources() -> set[tuple[str, str]]:
     """Group and resource, or resource/subresource, of all that there is."""
     found = {(GROUP, kind.PLURAL) for kind in KINDS.values()}
     found |= {(GROUP, f"{kind.PLURAL}/status") for kind in KINDS.values()}
-    found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events", "review")}
-    listed = ("changes", "mcpservers/tools", "reviews", "skills/text", "triage", "toolapprovals/evidence")
+    found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events", "review", "score")}
+    listed = (
+        "changes",
+        "mcpservers/tools",
+        "reviews",
+        "skills/text",
+        "triage",
+        "toolapprovals/evidence",
+        "evalsuites/scores",
+    )
     found |= {(RECORD, name) for name in listed}
     found |= {(kind.group.split("/")[2], kind.plural) for kind in KINDS_READ if kind.optional}
     tools = (*MEASURED_KINDS, *GITOPS_KINDS)  # of the metrics API and of other projects
