@@ -31,6 +31,7 @@ from tarsy.llm.registry import SecretProblem
 from tarsy.plan.approval_expressions import when_errors
 from tarsy.plan.check import config_maps, notify_secrets, secrets
 from tarsy.plan.errors import FieldPath, PlanError
+from tarsy.plan.escalation import escalation_errors
 from tarsy.plan.model import SecretKey
 from tarsy.plan.readiness import UNKNOWN_READINESS, USABLE, PlanReadiness, readiness
 from tarsy.resources.brief_names import in_brief
@@ -139,7 +140,7 @@ async def problems(
     errors: list[ConfigurationProblem] = list(judged.errors)
     errors += [(error, "MaskingInvalid") for error in masking_errors(obj)]
     if isinstance(obj, Chain):
-        errors += [(error, "ExpressionInvalid") for error in when_errors(obj)]
+        errors += [(error, "ExpressionInvalid") for error in (*when_errors(obj), *escalation_errors(obj))]
     named, texts = secrets(obj), config_maps(obj)
     unread, values = await _read(named, read_secret)
     errors += unread

@@ -94,6 +94,8 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                         grown("tarsy_action_stages_total", "acted, model_says"),
                         "action stage, acted: {{acted}}, its model says {{model_says}}",
                     ),
+                    (grown("tarsy_escalations_total", "outcome"), "escalation {{outcome}}"),
+                    (grown("tarsy_handed_on_answers_total"), "call answered by a first attempt"),
                 ),
             ),
             Panel(

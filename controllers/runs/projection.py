@@ -43,6 +43,7 @@ _PHASES: dict[State, StagePhase] = {
 }
 _KINDS: Mapping[str, Literal["Investigation", "Synthesis", "ExecutiveSummary", "Action"]] = {
     StageKind.INVESTIGATION: "Investigation",
+    StageKind.ESCALATION: "Investigation",
     StageKind.SYNTHESIS: "Synthesis",
     StageKind.EXECUTIVE_SUMMARY: "ExecutiveSummary",
     StageKind.ACTION: "Action",

@@ -54,6 +54,13 @@ def _stage(root: Tree, stage: StagePlan, path: str, origins: Mapping[str, FieldP
         _agent(branch, "agent", agent, f"{path}.agents[{index}]", origins)
     if stage.synthesis is not None:
         _agent(branch, "synthesis", stage.synthesis, f"{path}.synthesis", origins)
+    if (second := stage.escalation) is not None:
+        once_more, path = branch.add(Text("escalation")), f"{path}.escalation"
+        once_more.add(_table([("when", second.when, origins.get(f"{path}.when"))]))
+        for index, agent in enumerate(second.agents):
+            _agent(once_more, "agent", agent, f"{path}.agents[{index}]", origins)
+        if second.synthesis is not None:
+            _agent(once_more, "synthesis", second.synthesis, f"{path}.synthesis", origins)
 
 
 def _changes(changes: ChangesPlan, path: str, origins: Mapping[str, FieldPath]) -> Table:

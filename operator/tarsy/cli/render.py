@@ -67,6 +67,8 @@ def event_block(event: TimelineEvent, *, full: bool = False) -> RenderableType:
             head.append("  written as text", style="dim")
         if event.metadata.get("is_error"):
             head.append("  failed", style="bold red")
+        if event.metadata.get("handed_on"):
+            head.append("  from the first attempt", style="yellow")
         if rung := event.metadata.get("rung"):
             head.append(f"  {rung_text(str(rung), event.metadata.get('line'))}", style="yellow")
         head.append(f"  {event.metadata.get('call_id', '')}", style="dim")

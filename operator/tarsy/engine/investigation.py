@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tarsy.engine.changes_stage import NO_FURTHER_MODEL, NO_MODEL, ChangesResult, ChangesRun, run_changes_stage
+from tarsy.engine.escalation import FirstResult, better, escalated
 from tarsy.engine.findings.repair import checked_finding, without_evidence
 from tarsy.engine.limits.budget import BudgetTracker
 from tarsy.engine.precedents import told_event, told_text
@@ -95,7 +96,7 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
             break
         if stage.changes is not None:
             known = await _read_changes(investigation, index, stage.name, stage.changes, world)
-            index += _places(stage)
+            index += stage.places
             conclusions.append(known.conclusion)
             evidence.append(known.conclusion)
             if known.certain and stage.changes.stop_when == "Certain":
@@ -103,7 +104,7 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
                 return await _settled(evidence, asked, plan, world)
             continue
         if investigation.triage_for is not None:
-            index += _places(stage)
+            index += stage.places
             continue
         _reserve_budget(plan, stage, world)
         task = Task(
@@ -117,17 +118,12 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
             precedents="" if stage.acts else told,
             acts=bool(stage.acts),
         )
-        kind = StageKind.ACTION if stage.acts else StageKind.INVESTIGATION
-        result = await _run(investigation, index, kind, stage, task, world)
-        if result.state is State.COMPLETED and len(stage.agents) > 1 and stage.synthesis:
-            synthesis = StagePlan(name=f"{stage.name}-synthesis", agents=(stage.synthesis,))
-            task = task.to_synthesise(result.stage, result.agents)
-            result = await _run(investigation, index + 1, StageKind.SYNTHESIS, synthesis, task, world)
-        index += _places(stage)
+        result, note = await _attempts(investigation, index, stage, task, history, world)
+        index += stage.places
         if result.state is not State.COMPLETED:
             return await _failed(result, conclusions, evidence, world)
         acted = None if result.acted is None else result.acted.whole_sentence
-        conclusions.append(StageConclusion(stage.name, result.text, acted=acted))
+        conclusions.append(StageConclusion(stage.name, result.text, acted=acted, note=note))
     if investigation.triage_for is not None:
         return await _triaged(investigation.triage_for, evidence, plan, world)
     return await _concluded(investigation, conclusions, evidence, world)
@@ -147,6 +143,8 @@ async def _concluded(
             state=State.FAILED, failure=Failure("NoAnalysis", "No stage of the chain produced a final analysis.")
         )
     finding, analysis = await checked_finding(analysis, world, computed=_is_computed(conclusions, evidence))
+    if note := next(one.note for one in reversed(_investigated(conclusions)) if one.text.strip()):
+        finding = finding.model_copy(update={"notes": (*finding.notes, note)})
     if world.concluding and not finding.structured and (known_before := _last(evidence)):
         # The model was cut off before it concluded: what is known without it stands beside its last words.
         finding, told = await checked_finding(known_before, world, computed=True)
@@ -155,7 +153,7 @@ async def _concluded(
         finding = without_evidence(finding)
     summary, error = None, None
     if plan.executive_summary:
-        index = sum(_places(stage) for stage in plan.stages)
+        index = sum(stage.places for stage in plan.stages)
         told = "\n\n".join([analysis, *acted])
         summary, error = await _summarise(investigation, index, plan.executive_summary, told, world)
         if summary is None and world.control.concluding:
@@ -261,9 +259,35 @@ def _reserve_budget(plan: Plan, stage: StagePlan, world: RunContext) -> None:
     )
 
 
-def _places(stage: StagePlan) -> int:
-    """The number of stages on record that a stage of the plan may take: itself, and its synthesis."""
-    return 2 if len(stage.agents) > 1 and stage.synthesis else 1
+async def _attempts(
+    investigation: InvestigationRun, index: int, stage: StagePlan, task: Task, history: RunHistory, world: RunContext
+) -> tuple[StageResult, str]:
+    """Runs a stage, and once more where its finding asks for it; returns the result that counts, with a note."""
+    plans = stage.attempts
+    kind = StageKind.ACTION if stage.acts else StageKind.INVESTIGATION
+    result = await _attempt(investigation, index, kind, plans[0], task, world)
+    if len(plans) == 1:
+        return result, ""
+    first = FirstResult(investigation.id, stage, result, index)
+    again = await escalated(first, history, world)
+    if again is None:
+        return result, ""
+    _reserve_budget(investigation.plan, plans[1], world)
+    second = await _attempt(investigation, first.second, StageKind.ESCALATION, plans[1], task, again)
+    counts = await better(first, second, world)
+    return counts, first.note if counts is second else ""
+
+
+async def _attempt(
+    investigation: InvestigationRun, index: int, kind: StageKind, stage: StagePlan, task: Task, world: RunContext
+) -> StageResult:
+    """Runs the agents of a stage, then their synthesis."""
+    result = await _run(investigation, index, kind, stage, task, world)
+    if result.state is not State.COMPLETED or not stage.is_joined or stage.synthesis is None:
+        return result
+    synthesis = StagePlan(name=f"{stage.name}-synthesis", agents=(stage.synthesis,))
+    task = task.to_synthesise(result.stage, result.agents)
+    return await _run(investigation, index + 1, StageKind.SYNTHESIS, synthesis, task, world)
 
 
 async def _run(

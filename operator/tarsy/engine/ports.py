@@ -21,6 +21,7 @@ from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
 from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
+from tarsy.record.first_attempt import FirstAttempt, HandedOnCall
 from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
@@ -146,6 +147,10 @@ class Recorder(Protocol):
         """
         ...
 
+    async def first_attempt(self, stages: Collection[UUID]) -> FirstAttempt:
+        """Reads the tool calls and the usage of the stages that are the first attempt of a stage of the plan."""
+        ...
+
     async def pin_tools(
         self, found: Mapping[str, Mapping[str, str]], offered: OfferedTools
     ) -> Mapping[str, Mapping[str, str]]:
@@ -248,6 +253,9 @@ class Toolboxes(Protocol):
         """Opens the servers side by side; those that fail are in `unavailable`, never an error."""
         ...
 
+
+HandOn = Callable[[Toolboxes, Sequence[HandedOnCall]], Toolboxes]
+"""Makes toolboxes that answer calls of a first attempt from the record, and make all others."""
 
 DryRun = Callable[[str, str | bool], Awaitable[ToolOutcome | None]]
 """Makes a call with one argument set so that it has no effect; None: its tool declares no such argument."""

@@ -7,12 +7,24 @@ from uuid import UUID
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.limits.budget import BudgetTracker
-from tarsy.engine.ports import Approvals, Control, DryRun, Live, Models, NotRead, ObjectReader, Recorder, Toolboxes
+from tarsy.engine.ports import (
+    Approvals,
+    Control,
+    DryRun,
+    HandOn,
+    Live,
+    Models,
+    NotRead,
+    ObjectReader,
+    Recorder,
+    Toolboxes,
+)
 from tarsy.engine.provenance.result_readings import KeptReadings
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef, SkillPlan
+from tarsy.record.first_attempt import HandedOnCall
 from tarsy.record.messages import Refusal
 from tarsy.record.provenance import Origin, ToldResult
 from tarsy.record.replay import KnownChanges
@@ -63,6 +75,11 @@ class NoApprovals:
         """Does nothing."""
 
 
+def hand_on_nothing(toolboxes: Toolboxes, calls: Sequence[HandedOnCall]) -> Toolboxes:
+    """Returns the toolboxes: all calls are made."""
+    return toolboxes
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """All ports of one run, with the budget tracker and the loop guard that its agents share.
@@ -78,6 +95,8 @@ class RunContext:
     `readings` are the forms of results that arguments of calls are looked for in. `precedents` are the lines
     about earlier investigations, as a text from outside that must not leave. `replay`: nothing is sent to any server
     that changes something.
+    about earlier investigations, as a text from outside that must not leave. `hand_on` gives a second attempt of a
+    stage the results of the first one.
     """
 
     recorder: Recorder
@@ -101,6 +120,7 @@ class RunContext:
     readings: KeptReadings = field(default_factory=KeptReadings)
     precedents: ToldResult | None = None
     replay: bool = False
+    hand_on: HandOn = hand_on_nothing
 
     @property
     def concluding(self) -> bool:

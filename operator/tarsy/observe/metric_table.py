@@ -72,7 +72,7 @@ STRATEGY = Label(
     "strategy",
     ("react", "native-thinking", "langchain", "synthesis", "synthesis-native-thinking", "single-call", OTHER),
 )
-STAGE_KIND = Label("kind", ("investigation", "synthesis", "executive_summary", "chat", "action"))
+STAGE_KIND = Label("kind", ("investigation", "escalation", "synthesis", "executive_summary", "chat", "action"))
 ACTED = Label("acted", ("yes", "no"))
 MODEL_WORD = Label("model_says", ("Yes", "No", "Unknown"))
 CALL_KIND = Label(
@@ -124,6 +124,7 @@ FINDING_VERDICT = Label("verdict", ("Right", "Partly", "Wrong"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes", "Quota"))
 DISPATCH = Label("result", ("completed", "failed", "cancelled", "timed_out", "refused"))
+ESCALATION = Label("outcome", ("escalated", "unused", "over_budget", "not_evaluated"))
 SKILL_LOAD = Label("outcome", ("completed", "failed"))
 CLAIM = Label("attempt", ("first", "resumed"))
 FATE = Label("fate", ("investigated", "folded", "resolved", "rejected"))
@@ -227,6 +228,8 @@ LIMIT_WAIT = _seconds("llm_limit_wait", "Time that model calls waited for provid
 TOOL_CALLS = _counter("mcp_calls", "Tool calls sent to a server.", TRANSPORT, TOOL_OUTCOME)
 TOOL_ERRORS = _counter("mcp_errors", "Tool calls that failed or have an unknown outcome.", TRANSPORT, _TOOL_ERROR)
 TOOL_SECONDS = _seconds("mcp_duration", "Duration of tool calls.", _TOOL_SECONDS, TRANSPORT)
+ESCALATIONS = _counter("escalations", "Decisions about second attempts of stages, by outcome.", ESCALATION)
+HANDED_ON = _counter("handed_on_answers", "Tool calls of second attempts that results of the first attempt answered.")
 SKILL_LOADS = _counter("skill_loads", "Calls of agents that load skills.", SKILL_LOAD)
 REFUSED_TOOL_CALLS = _counter("refused_tool_calls", "Tool calls refused by a policy or because the tool has changed.")
 GUARD_ANSWERS = _counter("guard_answers", "Repeated tool calls answered from the record of the run.")

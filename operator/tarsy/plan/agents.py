@@ -48,18 +48,21 @@ class Agents:
         self._providers = providers
         self._tools = Tools(scope, look, brought)
 
-    def of_stage(self, stage: Stage, at: FieldPath, index: int) -> ResolvedAgent | None:
+    def of_stage(
+        self, stage: Stage, at: FieldPath, index: int, provider: Level[str] | None = None
+    ) -> ResolvedAgent | None:
         """Returns one agent of a stage.
 
         Args:
             stage: the stage.
             at: its field.
             index: of its entry in `agents`.
+            provider: replaces the one that the entry names.
         """
         slot, at_slot = stage.agents[index], (at / "agents")[index]
         levels = self._tools.levels_of_stage(stage, at, index)
         found = self._tools.servers_of(levels)
-        choice = self._providers.choose((slot.llm_provider, at_slot / "llmProvider"))
+        choice = self._providers.choose(provider or (slot.llm_provider, at_slot / "llmProvider"))
         made = self._make(
             slot.display_name or slot.name,
             slot.name,
@@ -138,7 +141,9 @@ class Agents:
         sub = SubAgentPlan(agent=made.plan, description=description, max_dispatches=wish.max_dispatches or most)
         return sub, made.origins
 
-    def synthesis(self, settings: Synthesis, at: FieldPath, stage: Stage) -> ResolvedAgent | None:
+    def synthesis(
+        self, settings: Synthesis, at: FieldPath, stage: Stage, provider: Level[str] | None = None
+    ) -> ResolvedAgent | None:
         """Returns the agent that merges the results of several agents; it never has MCP tools.
 
         The agent is the one named, else `synthesis-agent` of the chain's namespace or of the library, else built in.
@@ -147,6 +152,7 @@ class Agents:
             settings: the synthesis block of the stage, empty where it has none.
             at: the field of the stage.
             stage: the stage.
+            provider: replaces the one that `settings` names.
         """
         agent = self._tools.own_or_shared(settings.agent, builtin.SYNTHESIS_AGENT, at / "synthesis" / "agent")
         spec = AgentSpec() if agent is None else agent.spec
@@ -156,7 +162,7 @@ class Agents:
         ) or (Strategy.SYNTHESIS, None)
         if strategy[1] is not None and not self._look.joins(Strategy(strategy[0]), strategy[1]):
             strategy = (Strategy.SYNTHESIS, None)
-        choice = self._providers.choose((settings.llm_provider, at / "synthesis" / "llmProvider"))
+        choice = self._providers.choose(provider or (settings.llm_provider, at / "synthesis" / "llmProvider"))
         name = builtin.SYNTHESIS_AGENT if agent is None else agent.metadata.name
         made = self._make(name, name, agent, strategy, choice, fallback=((stage.fallback, at / "fallback"),))
         if made is None or made.plan.instructions:

@@ -237,6 +237,8 @@ def _named_by_chain(chain: Chain, at: FieldPath) -> Iterator[_Named]:
             if stage.synthesis.agent not in (None, builtin.SYNTHESIS_AGENT):
                 yield _Named(Agent, stage.synthesis.agent, at_stage / "synthesis" / "agent")
             yield from _provider(stage.synthesis.llm_provider, at_stage / "synthesis")
+        if stage.escalate is not None:
+            yield _Named(LLMProvider, stage.escalate.to, at_stage / "escalate" / "to")
     if spec.executive_summary is not None:
         yield from _provider(spec.executive_summary.llm_provider, at / "executiveSummary")
     if spec.summarization is not None:

@@ -8,7 +8,7 @@ its own. Calls with the rights of another namespace are held to the run's namesp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tarsy.plan.model import (
     AgentPlan,
@@ -86,13 +86,7 @@ def _read(text: str | bytes) -> Plan:
     if all(server.reach is not None for agent in _agents(plan) for server in agent.servers):
         return plan
     stages = tuple(
-        stage.model_copy(
-            update={
-                "agents": tuple(_bound(agent, plan.namespace) for agent in stage.agents),
-                "synthesis": _bound(stage.synthesis, plan.namespace) if stage.synthesis else None,
-            }
-        )
-        for stage in plan.stages
+        stage.with_agents(partial(_bound, namespace=plan.namespace), syntheses=True) for stage in plan.stages
     )
     return plan.model_copy(
         update={"stages": stages, "chat": _bound(plan.chat, plan.namespace) if plan.chat is not None else None}
@@ -102,8 +96,7 @@ def _read(text: str | bytes) -> Plan:
 def _agents(plan: Plan) -> Iterator[AgentPlan]:
     for stage in plan.stages:
         yield from stage.members
-        if stage.synthesis is not None:
-            yield stage.synthesis
+        yield from stage.syntheses
     if plan.chat is not None:
         yield plan.chat
 

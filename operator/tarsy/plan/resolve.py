@@ -16,9 +16,18 @@ from tarsy.plan.bounds import budget as lowest_budget
 from tarsy.plan.bounds import chat_budget, costs_are_known, limits
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.levels import Scope, last_set
+from tarsy.plan.levels import Level, Scope, last_set
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.model import AgentPlan, ChangesPlan, MaskingPlan, Plan, PrecedentsPlan, StagePlan, SuccessPolicy
+from tarsy.plan.model import (
+    AgentPlan,
+    ChangesPlan,
+    EscalationPlan,
+    MaskingPlan,
+    Plan,
+    PrecedentsPlan,
+    StagePlan,
+    SuccessPolicy,
+)
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.providers import Providers, Terms
 from tarsy.plan.scope import lets_in
@@ -235,15 +244,10 @@ def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents,
     gathered.look.stage_fits(stage, at)
     if stage.reads_changes:
         return _changes_stage(stage, at, path, gathered)
-    slots = [agents.of_stage(stage, at, index) for index in range(len(stage.agents))]
+    members = _members(stage, at, path, agents, gathered)
     replica = stage.replicas > 1
-    if replica:
-        only = slots[0]
-        numbers = range(1, stage.replicas + 1)
-        slots = [only.called(f"{only.plan.name}-{number}") for number in numbers] if only else [None]
-    members = [gathered.add(f"{path}.agents[{index}]", made) for index, made in enumerate(slots)]
     if stage.acts:
-        report_policies(stage, [agent for agent in members if agent is not None], at, gathered.look)
+        report_policies(stage, members, at, gathered.look)
     several = replica or len(stage.agents) > 1
     policy = last_set(
         (scope.defaults.success_policy, scope.at_defaults / "successPolicy"),
@@ -257,12 +261,40 @@ def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents,
         synthesis = gathered.add(f"{path}.synthesis", agents.synthesis(stage.synthesis or Synthesis(), at, stage))
     return StagePlan(
         name=stage.name,
-        agents=tuple(agent for agent in members if agent is not None),
+        agents=members,
         parallel=None if not several else "replica" if replica else "multi_agent",
         success_policy=SuccessPolicy(policy[0]) if policy else builtin.SUCCESS_POLICY,
         synthesis=synthesis,
         acts=True if stage.acts else None,
+        escalation=_escalation(stage, at, path, agents, gathered, joins=several),
     )
+
+
+def _members(
+    stage: Stage, at: FieldPath, path: str, agents: Agents, gathered: _Gathered, provider: Level[str] | None = None
+) -> tuple[AgentPlan, ...]:
+    slots = [agents.of_stage(stage, at, index, provider) for index in range(len(stage.agents))]
+    if stage.replicas > 1:
+        only = slots[0]
+        numbers = range(1, stage.replicas + 1)
+        slots = [only.called(f"{only.plan.name}-{number}") for number in numbers] if only else [None]
+    members = [gathered.add(f"{path}.agents[{index}]", made) for index, made in enumerate(slots)]
+    return tuple(agent for agent in members if agent is not None)
+
+
+def _escalation(
+    stage: Stage, at: FieldPath, path: str, agents: Agents, gathered: _Gathered, *, joins: bool
+) -> EscalationPlan | None:
+    """Returns the second attempt of a stage: the same agents, all with the other provider."""
+    if (wish := stage.escalate) is None:
+        return None
+    path, provider = f"{path}.escalation", (wish.to, at / "escalate" / "to")
+    members, synthesis = _members(stage, at, path, agents, gathered, provider), None
+    if joins:
+        made = agents.synthesis(stage.synthesis or Synthesis(), at, stage, provider)
+        synthesis = gathered.add(f"{path}.synthesis", made)
+    gathered.origins[f"{path}.when"] = at / "escalate" / "when"
+    return EscalationPlan(when=wish.when, agents=members, synthesis=synthesis)
 
 
 def _changes_stage(stage: Stage, at: FieldPath, path: str, gathered: _Gathered) -> StagePlan:

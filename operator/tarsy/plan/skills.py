@@ -149,7 +149,7 @@ def with_skills(plan: Plan, skills: tuple[SkillPlan, ...]) -> Plan:
             changes["delegation"] = delegation.model_copy(update={"agents": subs})
         return one.model_copy(update=changes) if changes else one
 
-    stages = tuple(stage.model_copy(update={"agents": tuple(map(agent, stage.agents))}) for stage in plan.stages)
+    stages = tuple(stage.with_agents(agent) for stage in plan.stages)
     chat = None if plan.chat is None else agent(plan.chat)
     return plan.model_copy(update={"stages": stages, "chat": chat, "skills": skills})
 

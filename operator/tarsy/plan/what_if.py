@@ -13,7 +13,7 @@ from tarsy.resources.v1alpha1.stage import Synthesis
 
 
 def with_provider(chain: Chain, provider: str) -> Chain:
-    """Returns a chain whose agents all use one provider, without fallbacks.
+    """Returns a chain whose agents all use one provider, without fallbacks and without a second attempt by another.
 
     Args:
         chain: as it is.
@@ -28,6 +28,7 @@ def with_provider(chain: Chain, provider: str) -> Chain:
                 ),
                 "synthesis": (stage.synthesis or Synthesis()).model_copy(update={"llm_provider": provider}),
                 "fallback": (),
+                "escalate": None,
             }
         )
         if stage.agents
@@ -47,10 +48,7 @@ def with_provider(chain: Chain, provider: str) -> Chain:
 
 def without_other_providers(plan: Plan) -> Plan:
     """Returns the plan of `with_provider` with long results summarized by the same provider."""
-    stages = tuple(
-        stage.model_copy(update={"agents": tuple(_summarizing_itself(agent) for agent in stage.agents)})
-        for stage in plan.stages
-    )
+    stages = tuple(stage.with_agents(_summarizing_itself) for stage in plan.stages)
     return plan.model_copy(update={"stages": stages})
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from tarsy.record.finding import Finding
+
 
 class Flaw(StrEnum):
     """Something that lowers the worth of a finding, and that a reader of a list must see."""
@@ -23,6 +25,18 @@ class Flaw(StrEnum):
     CONCLUDED_EARLY = "ConcludedEarly"
     ARGUMENT_REFUSED = "ArgumentRefused"
     TOOL_NOT_VERIFIED = "ToolNotVerified"
+
+
+def flaws_of_finding(finding: Finding) -> tuple[Flaw, ...]:
+    """Returns the flaws of a finding itself, as the record counts them (migration 40), in the order of `Flaw`."""
+    claims = finding.claims
+    found = {
+        Flaw.UNSUPPORTED_CLAIMS: any(not claim.supported for claim in claims),
+        Flaw.UNGROUNDED_CLAIMS: any(claim.supported and claim.ungrounded for claim in claims),
+        Flaw.CONTRADICTED_CLAIMS: any(claim.contradicted for claim in claims),
+        Flaw.UNSTRUCTURED: not finding.structured,
+    }
+    return tuple(flaw for flaw, there in found.items() if there)
 
 
 def alert_key(namespace_uid: str, alert_type: str, data: str) -> bytes:

@@ -50,16 +50,22 @@ def covered_calls(rungs: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedFrom:
-    """Origin of one answer: its rung, and the line of the cassette that it comes from (None: from none)."""
+    """Origin of one answer: its rung, and the line of the cassette that it comes from (None: from none).
+
+    `handed_on`: it comes from the first attempt of the same stage, outside of replays too.
+    """
 
     rung: Rung
     line: int | None = None
+    handed_on: bool = False
 
 
 def replay_metadata(source: ReplayedFrom | None) -> Mapping[str, str | int]:
-    """Returns what the timeline event of a call tells of its origin; nothing outside of replays."""
+    """Returns what the timeline event of a call tells of its origin; nothing of a call that a tool server answered."""
     if source is None:
         return {}
+    if source.handed_on:
+        return {"handed_on": source.rung.value}
     return {"rung": source.rung.value, **({} if source.line is None else {"line": source.line})}
 
 

@@ -53,9 +53,10 @@ class DesiredState(StrEnum):
 
 
 class StageKind(StrEnum):
-    """Purpose of a stage."""
+    """Purpose of a stage; `escalation`: the second attempt of the stage before it."""
 
     INVESTIGATION = "investigation"
+    ESCALATION = "escalation"
     SYNTHESIS = "synthesis"
     EXECUTIVE_SUMMARY = "executive_summary"
     CHAT = "chat"

@@ -74,6 +74,9 @@ class RunObserver:
     def budget_exceeded(self, exceeded: BudgetExceeded) -> None:
         """The run reached a limit of its budget."""
 
+    def events_written(self, events: Sequence[Event]) -> None:
+        """Timeline events were written outside of a step."""
+
     def lease_lost(self) -> None:
         """The record refused a step, because another attempt owns the run."""
 
@@ -181,6 +184,11 @@ class _ObservedRecorder:
         await self._written(self._recorder.budget_exceeded(exceeded, events))
         for observer in self._observers:
             observer.budget_exceeded(exceeded)
+
+    async def write_events(self, events: Sequence[Event]) -> None:
+        await self._written(self._recorder.write_events(events))
+        for observer in self._observers:
+            observer.events_written(events)
 
     async def _call_begins(self, call: UUID, execution: UUID) -> None:
         for observer in self._observers:

@@ -37,6 +37,7 @@ from tarsy.record.run import Failure, LeaseLost, RunOutcome, State
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.waiting import RunWaits, WaitingLimits, WaitingRoom
 from tarsy.runtime.draining_observer import DrainingObserver
+from tarsy.runtime.handed_on import HandedOnToolboxes
 from tarsy.runtime.masked_stream import MaskedStream
 from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.observed_recorder import observed
@@ -201,6 +202,7 @@ class Runner:
                 objects=objects,
                 approvals=NoApprovals() if self._approvals is None else self._approvals(claimed),
                 waiting=WaitingRoom(self._waiting),
+                hand_on=HandedOnToolboxes,
             )
             if replay is None:
                 return await self._until_it_waits(claimed, world, writer, remaining)

@@ -7,6 +7,7 @@ servers are chosen by people, so the labels are their types.
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from tarsy.engine.escalation import ESCALATED, KEPT, NO_ROOM, NOT_EVALUATED
 from tarsy.engine.skills.agent_skills import LOAD_SKILL
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
@@ -17,6 +18,14 @@ from tarsy.record.history import BudgetExceeded
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, ModelCallKind, RunOutcome, StageOutcome, StageStart
 from tarsy.record.timeline import Event, EventType
 from tarsy.runtime.observed_recorder import RunObserver
+
+_ESCALATIONS = {
+    ESCALATED: "escalated",
+    KEPT: "unused",
+    NO_ROOM: "over_budget",
+    NOT_EVALUATED: "not_evaluated",
+}
+"""Outcomes by the reason of their notice."""
 
 
 def kind(question: bool) -> str:
@@ -134,6 +143,9 @@ class RunMeter(RunObserver):
         if not made:
             return
         outcome = "interrupted" if result.interrupted else "failed" if result.is_error else "completed"
+        if result.replayed is not None and result.replayed.handed_on:
+            self._metrics.add(table.HANDED_ON)
+            return
         self._metrics.add(table.TOOL_CALLS, transport=transport, outcome=outcome)
         if outcome != "completed":
             self._metrics.add(table.TOOL_ERRORS, transport=transport, outcome=outcome)
@@ -150,6 +162,12 @@ class RunMeter(RunObserver):
         if missing and not self._degraded:
             self._degraded = True
             self._metrics.add(table.DEGRADED)
+
+    def events_written(self, events: Sequence[Event]) -> None:
+        """Counts what was decided about second attempts of stages."""
+        for event in events:
+            if (outcome := _ESCALATIONS.get(str(event.metadata.get("reason")))) is not None:
+                self._metrics.add(table.ESCALATIONS, outcome=outcome)
 
     def lease_lost(self) -> None:
         """Counts a step that the record refused."""

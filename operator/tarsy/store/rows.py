@@ -8,6 +8,7 @@ import asyncpg
 from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.finding import Evidence, Finding
+from tarsy.record.first_attempt import FirstAttempt, HandedOnCall
 from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.ids import call_ref
@@ -160,6 +161,21 @@ def timeline_event(row: asyncpg.Record) -> TimelineEvent:
     )
 
 
+def first_attempt(calls: Iterable[asyncpg.Record], usage: asyncpg.Record) -> FirstAttempt:
+    """Converts the tool calls of a first attempt, and the row with the tokens of its model calls."""
+    handed_on = [
+        HandedOnCall(
+            server=row["server"],
+            tool=row["tool"],
+            arguments=row["arguments"],
+            result=row["result"],
+            marks=None if row["integrity"] is None else read_marks(row["integrity"]),
+        )
+        for row in calls
+    ]
+    return FirstAttempt(handed_on, usage["input_tokens"], usage["output_tokens"])
+
+
 def stage_view(row: asyncpg.Record) -> StageProgress:
     """Converts a row to the progress of a stage."""
     return StageProgress(
@@ -199,6 +215,12 @@ def executed_calls(found: Sequence[Mapping[str, str]] | None) -> tuple[ExecutedC
     return tuple(ExecutedCall(call_ref(one["key"]), one["tool"], one["state"]) for one in found or ())
 
 
+def _escalated(stages: Sequence[StageProgress]) -> int:
+    """Counts the stages that nobody plans: second attempts, each with its synthesis, where there is one."""
+    again = {stage.index for stage in stages if stage.kind is StageKind.ESCALATION}
+    return len(again) + sum(stage.kind is StageKind.SYNTHESIS and stage.index - 1 in again for stage in stages)
+
+
 def usage_of_row(row: asyncpg.Record) -> Usage:
     """Returns the usage of a row with token columns."""
     return Usage(
@@ -220,7 +242,7 @@ def investigation(
         stages: its stages.
         changes: its changes of provider, oldest first.
     """
-    state = State(row["state"])
+    state, shown = State(row["state"]), tuple(stages)
     return InvestigationRecord(
         id=row["id"],
         namespace=row["namespace"],
@@ -229,7 +251,7 @@ def investigation(
         chain=row["chain"],
         chain_namespace=row["chain_namespace"],
         plan_hash=row["plan_hash"],
-        stages_planned=row["stages_planned"],
+        stages_planned=row["stages_planned"] + _escalated(shown),
         state=state,
         desired_state=DesiredState(row["desired_state"]),
         attempt=row["attempt"],
@@ -243,7 +265,7 @@ def investigation(
         model_calls=row["model_calls"],
         interrupted_model_calls=row["interrupted_model_calls"],
         tool_calls=row["tool_calls"],
-        stages=tuple(stages),
+        stages=shown,
         outcome=_outcome(row, state) if state.finished else None,
         cost_usd=row["cost_usd"],
         cost_complete=row["cost_complete"],

@@ -21,6 +21,7 @@ import asyncpg
 from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
+from tarsy.record.first_attempt import MOST_CALLS, FirstAttempt
 from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
@@ -206,6 +207,13 @@ class RunWriter:
         """Returns the calls of a stage that were sent after people approved them, in order."""
         found = await self._fetch("actions", "read the actions", investigation=self._investigation, stage=stage)
         return rows.executed_calls(found[0]["calls"]) if found else ()
+
+    async def first_attempt(self, stages: Collection[UUID]) -> FirstAttempt:
+        """Returns the tool calls and the usage of stages that are a first attempt."""
+        values = {"investigation": self._investigation, "stages": sorted(stages)}
+        calls = await self._fetch("handed_on", "read the first attempt", **values, limit=MOST_CALLS)
+        (usage,) = await self._fetch("usage_of_stages", "read the usage of the first attempt", **values)
+        return rows.first_attempt(calls, usage)
 
     async def told_results(
         self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False

@@ -30,6 +30,7 @@ from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, Tool
 from tarsy.record.precedent import Precedent
 from tarsy.record.run import LeaseLost, RunOutcome
 from tarsy.record.waiting import WaitingRoom
+from tarsy.runtime.handed_on import HandedOnToolboxes
 from unit.engine.memory import Crash, MemoryRecorder, Record
 from wire.scripted_client import Answer, ScriptedClient
 
@@ -336,6 +337,7 @@ class Scene:
             objects=self.objects,
             approvals=self.approvals,
             waiting=self.waiting,
+            hand_on=HandedOnToolboxes,
         )
         return await investigate(InvestigationRun(RUN, of, alert, runbook, precedents), world)
 

@@ -86,6 +86,7 @@ class MemoryRecorder(_Recorder):
     is_confirmed = _mortal(_Recorder.is_confirmed)
     changes_for_git = _mortal(_Recorder.changes_for_git)
     told_results = _mortal(_Recorder.told_results)
+    first_attempt = _mortal(_Recorder.first_attempt)
     history = _mortal(_Recorder.history)
     budget_exceeded = _mortal(_Recorder.budget_exceeded)
     pin_tools = _mortal(_Recorder.pin_tools)

@@ -111,6 +111,7 @@ READS: dict[str, Step] = {
     "changes_for_git": lambda w, _: w.changes_for_git(),
     "actions": lambda w, run: w.actions(stage(run).id),
     "told_results": lambda w, run: w.told_results(_of(run)),
+    "first_attempt": lambda w, run: w.first_attempt([stage(run).id]),
     "evidence": lambda w, run: w.evidence([str(tool_call(_of(run)).id)]),
 }
 
@@ -549,6 +550,28 @@ class RecorderContract:
         await write.begin_stage(stage(subject.run, 1))
         await write.begin_execution(later)
         assert [len(await write.told_results(one.id)) for one in (agent, beside, later)] == [1, 0, 1]
+
+    async def test_a_first_attempt_is_its_calls_that_did_well_and_its_usage(self, subject: Subject) -> None:
+        agent = await asked(subject)
+        marks = EvidenceMarks(Integrity.K, ((0, 5),), state=True)
+        for index, failed in enumerate((False, True)):
+            await subject.recorder.tool_call_started(tool_call(agent.id, index=index))
+            done = replace(tool_result(agent.id, index=index), is_error=failed, marks=marks)
+            await subject.recorder.tool_call_finished(done)
+        await subject.recorder.tool_call_started(tool_call(agent.id, index=2))
+
+        found = await subject.recorder.first_attempt([stage(subject.run).id])
+
+        call, result = tool_call(agent.id), tool_result(agent.id)
+        assert [(one.server, one.tool, one.arguments) for one in found.calls] == [
+            (call.server, call.tool, call.call.arguments)
+        ]
+        assert [(one.result, one.marks) for one in found.calls] == [(result.result, marks)]
+        usage = model_result(agent.id).usage
+        assert usage is not None
+        assert (found.input_tokens, found.output_tokens) == (usage.input_tokens, usage.output_tokens)
+        others = await subject.recorder.first_attempt([stage(subject.run, 1).id])
+        assert (list(others.calls), others.input_tokens, others.output_tokens) == ([], 0, 0)
 
     async def test_a_failed_call_is_evidence_and_an_open_or_interrupted_one_is_not(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

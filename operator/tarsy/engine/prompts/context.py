@@ -27,12 +27,14 @@ class StageConclusion:
     """What a finished stage concluded; `evidence` is told instead where no model concluded, its fences in it.
 
     `acted` is what the record says of a stage of kind Action, whose text is no finding.
+    `note` is for people, about how the conclusion came about.
     """
 
     stage: str
     text: str
     evidence: str | None = None
     acted: str | None = None
+    note: str = ""
 
 
 def chain_context(conclusions: Sequence[StageConclusion]) -> str:

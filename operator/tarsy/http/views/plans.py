@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from tarsy.http.models import Body, View
-from tarsy.plan.model import AgentPlan, Plan, ServerPlan
+from tarsy.plan.model import AgentPlan, EscalationPlan, Plan, ServerPlan
 from tarsy.resources.schema import AlertType, ObjectName
 
 
@@ -75,6 +75,20 @@ class PlannedAgent(View):
         )
 
 
+class PlannedEscalation(View):
+    """The second attempt of a stage."""
+
+    when: str = Field(description="CEL expression over the finding of the first attempt.")
+    provider: str = Field(description="LLMProvider of the second attempt.")
+    model: str
+
+    @classmethod
+    def of(cls, plan: EscalationPlan) -> Self:
+        """Converts a part of a plan."""
+        provider = plan.agents[0].provider
+        return cls(when=plan.when, provider=provider.ref.name, model=provider.model)
+
+
 class PlannedStage(View):
     """A stage: what it computes, or its agents."""
 
@@ -84,6 +98,9 @@ class PlannedStage(View):
     success_policy: str
     agents: tuple[PlannedAgent, ...]
     synthesis: PlannedAgent | None
+    escalation: PlannedEscalation | None = Field(
+        default=None, description="When the stage runs once more with another provider. Null: never."
+    )
 
 
 class PlanView(View):
@@ -110,6 +127,7 @@ class PlanView(View):
                 success_policy=stage.success_policy.value,
                 agents=tuple(map(PlannedAgent.of, stage.agents)),
                 synthesis=None if stage.synthesis is None else PlannedAgent.of(stage.synthesis),
+                escalation=None if stage.escalation is None else PlannedEscalation.of(stage.escalation),
             )
             for stage in plan.stages
         )

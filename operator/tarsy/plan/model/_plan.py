@@ -1,6 +1,9 @@
 """Defines a plan: its agents, stages, limits and budget."""
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Literal
 from uuid import UUID
@@ -93,11 +96,11 @@ class AgentPlan(FrozenModel):
     """Summarizes long tool results; None: `provider` does."""
     skills: tuple[AgentSkill, ...] = Field(default=(), exclude_if=lambda skills: not skills)
     """Only in plans with skills, so that older workers can read all others."""
-    delegation: "DelegationPlan | None" = Field(default=None, exclude_if=lambda delegation: delegation is None)
+    delegation: DelegationPlan | None = Field(default=None, exclude_if=lambda delegation: delegation is None)
     """Only in plans with sub-agents, so that older workers can read all others. A sub-agent has none."""
 
     @property
-    def with_sub_agents(self) -> "tuple[AgentPlan, ...]":
+    def with_sub_agents(self) -> tuple[AgentPlan, ...]:
         """The agent, then those that it may dispatch."""
         return (self,) if self.delegation is None else (self, *(one.agent for one in self.delegation.agents))
 
@@ -147,6 +150,15 @@ class ReplayPlan(FrozenModel):
     seed: int | None = None
 
 
+class EscalationPlan(FrozenModel):
+    """When a stage runs once more, and its agents and synthesis with the other provider."""
+
+    when: str
+    """CEL over the finding (`tarsy.plan.escalation`)."""
+    agents: tuple[AgentPlan, ...]
+    synthesis: AgentPlan | None = None
+
+
 class StagePlan(FrozenModel):
     """One stage: its agents, which run in parallel, and the synthesis that merges the results of several.
 
@@ -162,11 +174,56 @@ class StagePlan(FrozenModel):
     parallel: Literal["multi_agent", "replica"] | None = None
     success_policy: SuccessPolicy = SuccessPolicy.ANY
     synthesis: AgentPlan | None = None
+    escalation: EscalationPlan | None = Field(default=None, exclude_if=lambda escalation: escalation is None)
+    """Only in plans with one, so that older workers can read all others."""
+
+    @property
+    def attempts(self) -> tuple[StagePlan, ...]:
+        """The stage as it runs first, and as it may run once more."""
+        first = self.model_copy(update={"escalation": None})
+        if (second := self.escalation) is None:
+            return (first,)
+        changes = {"name": f"{self.name}-escalated", "agents": second.agents, "synthesis": second.synthesis}
+        return first, first.model_copy(update=changes)
 
     @property
     def members(self) -> tuple[AgentPlan, ...]:
-        """Agents of the stage, each followed by those that it may dispatch."""
-        return tuple(one for agent in self.agents for one in agent.with_sub_agents)
+        """Agents of all attempts, each followed by those that it may dispatch."""
+        own = (agent for attempt in self.attempts for agent in attempt.agents)
+        return tuple(one for agent in own for one in agent.with_sub_agents)
+
+    @property
+    def syntheses(self) -> tuple[AgentPlan, ...]:
+        """The synthesis of each attempt that has one."""
+        return tuple(attempt.synthesis for attempt in self.attempts if attempt.synthesis is not None)
+
+    @property
+    def places(self) -> int:
+        """Stages on record that it may take: each attempt, and the synthesis of each."""
+        return sum(2 if attempt.is_joined else 1 for attempt in self.attempts)
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether a synthesis follows its agents."""
+        return len(self.agents) > 1 and self.synthesis is not None
+
+    def with_agents(self, change: Callable[[AgentPlan], AgentPlan], *, syntheses: bool = False) -> StagePlan:
+        """Returns the stage with each agent of each attempt changed.
+
+        Args:
+            change: makes the other agent; sub-agents are its own to change.
+            syntheses: whether the agents of syntheses are changed too.
+        """
+
+        def of(agents: tuple[AgentPlan, ...], joins: AgentPlan | None) -> dict[str, object]:
+            return {
+                "agents": tuple(map(change, agents)),
+                "synthesis": change(joins) if syntheses and joins is not None else joins,
+            }
+
+        again = self.escalation
+        second = again if again is None else again.model_copy(update=of(again.agents, again.synthesis))
+        return self.model_copy(update={**of(self.agents, self.synthesis), "escalation": second})
 
 
 class PrecedentsPlan(FrozenModel):
@@ -217,8 +274,8 @@ class Plan(FrozenModel):
     def agents(self) -> tuple[AgentPlan, ...]:
         """All agents of the run: of its stages, with their sub-agents, of syntheses, and of the executive summary."""
         own = [agent for stage in self.stages for agent in stage.members]
-        others = (*(stage.synthesis for stage in self.stages), self.executive_summary)
-        return (*own, *(agent for agent in others if agent is not None))
+        joins = [agent for stage in self.stages for agent in stage.syntheses]
+        return (*own, *joins, *((self.executive_summary,) if self.executive_summary is not None else ()))
 
     @property
     def providers(self) -> tuple[ProviderPlan, ...]:
@@ -226,7 +283,7 @@ class Plan(FrozenModel):
         asked = [(a.provider, *(entry.provider for entry in a.fallback), a.summarizer) for a in self.agents]
         return tuple(provider for of_agent in asked for provider in of_agent if provider is not None)
 
-    def to_answer(self) -> "Plan":
+    def to_answer(self) -> Plan:
         """Returns the plan of the answer to one question about this run; requires `chat`."""
         if self.chat is None:
             raise ValueError("this plan takes no questions")
@@ -255,7 +312,7 @@ class Plan(FrozenModel):
         """Whether a stage reads objects of the run's namespace itself."""
         return any(stage.changes is not None and stage.changes.account is not None for stage in self.stages)
 
-    def read_as(self, reader: str, readable: tuple[str, ...], recorded: tuple[str, ...]) -> "Plan":
+    def read_as(self, reader: str, readable: tuple[str, ...], recorded: tuple[str, ...]) -> Plan:
         """Returns the plan with the rights that limit what its stages of kind Changes read.
 
         Args:
@@ -272,7 +329,7 @@ class Plan(FrozenModel):
         )
         return self.model_copy(update={"stages": stages})
 
-    def replaying(self, replay: ReplayPlan) -> "Plan":
+    def replaying(self, replay: ReplayPlan) -> Plan:
         """Returns the plan of a replay: it takes no questions, because an answer would ask the tool servers of now."""
         return self.model_copy(update={"replay": replay, "chat": None})
 

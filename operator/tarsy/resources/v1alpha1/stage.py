@@ -19,6 +19,7 @@ from tarsy.resources.v1alpha1.common import (
     Strategy,
     SuccessPolicy,
 )
+from tarsy.resources.v1alpha1.escalation import Escalation
 from tarsy.resources.v1alpha1.skill import SkillSelections
 
 DEFAULT_DISPATCHES = 10
@@ -132,7 +133,7 @@ class ChangesSettings(Model):
 
 _CHANGES = "(has(self.kind) && self.kind == 'Changes')"
 _ACTION = "(has(self.kind) && self.kind == 'Action')"
-_OF_AGENTS = ("successPolicy", "maxIterations", "mcpServers", "fallback", "synthesis")
+_OF_AGENTS = ("successPolicy", "maxIterations", "mcpServers", "fallback", "synthesis", "escalate")
 """Fields of a stage that only agents need."""
 
 
@@ -168,10 +169,10 @@ class Stage(Model):
         ),
         ValidationRule(
             f"!{_ACTION} || ((!has(self.agents) || size(self.agents) <= 1) && self.replicas == 1 && "
-            "!has(self.synthesis))",
+            "!has(self.synthesis) && !has(self.escalate))",
             "a stage of kind Action has exactly one agent, so that no action is taken twice; list one agent, and "
-            "remove replicas and synthesis",
-            lambda self: not self.acts or (len(self.agents) <= 1 and self.replicas == 1 and self.synthesis is None),
+            "remove replicas, synthesis and escalate",
+            lambda self: not self.acts or (len(self.agents) <= 1 and not self.repeats),
             field="kind",
         ),
     )
@@ -198,6 +199,11 @@ class Stage(Model):
         default=None,
         description="How the agents' results are merged. Synthesis always runs when a stage has more than one agent.",
     )
+    escalate: Escalation | None = Field(
+        default=None,
+        description="Runs the stage once more with another provider, if its finding asks for it. The second finding "
+        "replaces the first.",
+    )
 
     @property
     def reads_changes(self) -> bool:
@@ -210,6 +216,11 @@ class Stage(Model):
         return self.kind == "Action"
 
     @property
+    def repeats(self) -> bool:
+        """Whether its agents run several times, or others merge what they found."""
+        return self.replicas != 1 or self.synthesis is not None or self.escalate is not None
+
+    @property
     def investigates(self) -> bool:
         """Whether agents of the stage investigate."""
         return not self.reads_changes and not self.acts
@@ -218,4 +229,4 @@ class Stage(Model):
     def sets_agents(self) -> bool:
         """Whether a field is set that only agents need."""
         settings = (self.success_policy, self.max_iterations, self.mcp_servers, self.fallback, self.synthesis)
-        return bool(self.agents) or self.replicas != 1 or any(one is not None for one in settings)
+        return bool(self.agents) or self.replicas != 1 or any(one is not None for one in (*settings, self.escalate))

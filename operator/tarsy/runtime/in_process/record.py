@@ -1,7 +1,7 @@
 """Holds the data of one run in memory: its stages, executions, calls and timeline."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -9,13 +9,14 @@ from uuid import UUID
 from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.dispatch import DISPATCH_TOOLS
+from tarsy.record.first_attempt import MOST_CALLS, FirstAttempt, HandedOnCall
 from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit
 from tarsy.record.history import BudgetExceeded, PastCall
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Access, Message, Role
 from tarsy.record.provenance import ToldResult
-from tarsy.record.replay import ReplayedFrom
+from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionStart,
@@ -189,6 +190,25 @@ class Record:
         events = sorted(self.events.values(), key=lambda one: one.seq)
         found = [event.metadata[CHANGE_FOR_GIT] for event in events if CHANGE_FOR_GIT in event.metadata]
         return [ChangeForGit.model_validate(one) for one in found]
+
+    def first_attempt(self, stages: Collection[UUID]) -> FirstAttempt:
+        """The tool calls of stages that were made and did not fail, and the tokens of their model calls."""
+        within = {one for one, row in self.executions.items() if row.start.stage in stages}
+        tools = [row for row in self.tool_calls.values() if row.start.execution in within]
+        calls = [
+            HandedOnCall(row.start.server, row.start.tool, row.start.call.arguments, row.answered, row.marks)
+            for row in sorted(tools, key=lambda row: row.began)
+            if row.start.made and row.state is InteractionState.COMPLETED and row.answered is not None
+            if row.start.server and (row.replayed is None or row.replayed.rung is not Rung.SIMULATED)
+        ]
+        models = [row for row in self.model_calls.values() if row.start.execution in within and not row.unsent]
+        known = [row.result.usage for row in models if row.result and row.result.usage]
+        guessed = [row.result or row.start for row in models if not (row.result and row.result.usage)]
+        return FirstAttempt(
+            calls[-MOST_CALLS:],
+            sum(usage.input_tokens for usage in known) + sum(one.estimated_tokens for one in guessed),
+            sum(usage.output_tokens for usage in known),
+        )
 
     def told(self, execution: UUID, *, sensitive: bool) -> list[ToldResult]:
         """Results of servers that the model of an execution may know of.

@@ -17,6 +17,7 @@ from uuid import UUID
 from tarsy.record.acted import ExecutedCall
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
+from tarsy.record.first_attempt import FirstAttempt
 from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.ids import call_ref
@@ -226,9 +227,8 @@ class MemoryRecorder:
             call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
             call.replayed = result.replayed if call.replayed is None else call.replayed
             call.marks = result.marks if call.marks is None else call.marks
-        calls: Sequence[object] = (None, None)
-        if call.start.message_seq >= 0:  # else no message made the call
-            calls = row.messages[call.start.message_seq].tool_calls or (None,)
+        made = call.start.message_seq >= 0  # else no message made the call
+        calls: Sequence[object] = (row.messages[call.start.message_seq].tool_calls or (None,)) if made else (None, None)
         _owed(result.message_seq - call.start.message_seq - 1 == call.start.index in range(len(calls)), "its own place")
         row.messages.setdefault(result.message_seq, result.message)
         row.loop = result.loop
@@ -286,14 +286,18 @@ class MemoryRecorder:
         self._enter(fenced=False)
         return self.record.actions(stage)
 
+    async def first_attempt(self, stages: Collection[UUID]) -> FirstAttempt:
+        """See the port."""
+        self._enter(fenced=False)
+        return self.record.first_attempt(stages)
+
     async def told_results(
         self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
     ) -> Sequence[ToldResult]:
         """See the port."""
         self._enter(fenced=False)
-        found = self.record.told(execution, sensitive=sensitive)
-        rest = sorted((one for one in found if after is None or one.id > after), key=lambda one: one.id)
-        return rest[:RESULTS_A_PAGE]
+        found = sorted(self.record.told(execution, sensitive=sensitive), key=lambda one: one.id)
+        return [one for one in found if after is None or one.id > after][:RESULTS_A_PAGE]
 
     async def history(self) -> RunHistory:
         """See the port."""

@@ -28,6 +28,7 @@ from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.finding import Finding
 from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.runtime.handed_on import HandedOnToolboxes
 from tarsy.runtime.in_process.judging import SuiteJudging
 from tarsy.runtime.in_process.record import Record
 from tarsy.runtime.in_process.recorder import MemoryRecorder
@@ -107,6 +108,7 @@ async def run_sample(
         mask=mask,
         objects=planned.objects or NoObjects(),
         known_changes=recorded_changes(case.cassette) if planned.objects is None else None,
+        hand_on=HandedOnToolboxes,
     )
     header = case.cassette.header
     told = (header.precedents or ()) if planned.plan.precedents is not None else ()

@@ -126,8 +126,7 @@ def providers(plan: Plan) -> Iterator[ProviderPlan]:
 def _agents(plan: Plan) -> Iterator[AgentPlan]:
     for stage in plan.stages:
         yield from stage.members
-        if stage.synthesis is not None:
-            yield stage.synthesis
+        yield from stage.syntheses
     if plan.executive_summary is not None:
         yield plan.executive_summary
 

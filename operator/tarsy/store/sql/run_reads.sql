@@ -44,6 +44,23 @@ SELECT EXISTS (
         AND (c.integrity ->> 'class' = 'K' OR c.integrity -> 'control' -> 0 IS NOT NULL)
 ) AS confirmed
 
+-- Calls of some stages that were made and did not fail, the latest ones; answers of TARSy itself are none.
+-- name: handed_on
+SELECT * FROM (
+    SELECT c.server, c.tool, c.arguments, c.result, c.integrity, c.started_at, c.id
+    FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
+    WHERE s.investigation = :investigation AND s.id = ANY(:stages::uuid[]) AND c.made AND c.state = 'completed'
+        AND c.result IS NOT NULL AND c.server <> '' AND c.rung IS DISTINCT FROM 'simulated'
+    ORDER BY c.started_at DESC, c.id DESC LIMIT :limit
+) latest ORDER BY started_at, id
+
+-- Tokens of the model calls of some stages; an estimate counts as input.
+-- name: usage_of_stages
+SELECT coalesce(sum(coalesce(c.input_tokens, c.estimated_tokens)), 0)::bigint AS input_tokens,
+    coalesce(sum(c.output_tokens), 0)::bigint AS output_tokens
+FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
+WHERE s.investigation = :investigation AND s.id = ANY(:stages::uuid[])
+
 -- Changes of calls that were refused because GitOps manages their objects.
 -- name: changes_for_git
 SELECT t.metadata -> 'change_for_git' AS change FROM timeline_event t

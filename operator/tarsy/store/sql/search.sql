@@ -23,7 +23,7 @@ coalesce(extract(epoch FROM i.finished_at - i.started_at), -1)
 -- name: page
 SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chain_namespace, {_state} AS state,
     i.desired_state,
-    i.attempt, i.revision, i.accepted_at, i.started_at, i.finished_at, i.stages_planned, i.input_tokens,
+    i.attempt, i.revision, i.accepted_at, i.started_at, i.finished_at, i.stages_planned + s.escalated AS stages_planned, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.model_calls, i.tool_calls, i.cost_usd,
     i.cost_complete, i.budget_limit, i.budget_message, 
     (i.evidence_missing <> '{}' OR coalesce(i.finding->>'no_tool_called', '') = 'true') AS evidence_degraded, i.finding,
@@ -33,6 +33,10 @@ FROM (
     SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} ORDER BY {order} LIMIT :limit
 ) found JOIN investigation i ON i.id = found.id JOIN investigation_input n ON n.investigation = i.id, LATERAL (
     SELECT count(*) FILTER (WHERE state NOT IN ('pending', 'running')) AS finished,
+        count(*) FILTER (WHERE kind = 'escalation' OR kind = 'synthesis' AND EXISTS (
+            SELECT FROM stage before
+            WHERE before.investigation = i.id AND before.index = stage.index - 1 AND before.kind = 'escalation'
+        )) AS escalated,
         (array_agg(name ORDER BY index DESC) FILTER (WHERE state = 'running'))[1] AS running
     FROM stage WHERE investigation = i.id
 ) s
