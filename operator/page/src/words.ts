@@ -99,6 +99,14 @@ export const EVENTS: Record<EventType, string> = {
   user_question: "Question",
 };
 
+/** A stage that ran once more with another provider. */
+export const ESCALATION = {
+  word: "Second attempt",
+  title: "The finding of the stage before asked for a run with another provider",
+  recorded: "from the first attempt",
+  recordedTitle: "The same call was made in the first attempt, so its result was taken from the record",
+} as const;
+
 /** Orders of changes relative to the onset. */
 export const ORDERS = { Candidate: "Candidate", Unordered: "Order unknown", Consequence: "After the onset" } as const;
 export const CERTAINTY = { Certain: "Certain", Likely: "Likely" } as const;

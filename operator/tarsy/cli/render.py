@@ -90,6 +90,8 @@ def rung_text(rung: str, line: object = None) -> str:
         rung: how the answer was found.
         line: line of the record that it comes from; None: from none.
     """
+    if line is None and rung in ("exact", "normalised"):
+        return "from the first attempt"  # of its stage; a replay names a line
     return f"replay: {rung}" + ("" if line is None else f", line {line} of the record")
 
 

@@ -87,7 +87,7 @@ async def escalated(first: FirstResult, history: RunHistory, world: RunContext) 
         return None
     told = (
         f"Stage {first.stage.name} runs once more with LLMProvider {provider.ref.name} (model {provider.model}), "
-        f"because of its finding. {len(work.calls)} results of tool calls are handed on."
+        f"because of its finding. {_counted(len(work.calls))} handed on."
     )
     await _tell(first, ESCALATED, told, world)
     return _handed_on(world, work)
@@ -125,6 +125,10 @@ async def _asked(first: FirstResult, world: RunContext) -> bool:
 
 def _handed_on(world: RunContext, work: FirstAttempt) -> RunContext:
     return replace(world, toolboxes=world.hand_on(world.toolboxes, work.calls))
+
+
+def _counted(calls: int) -> str:
+    return "1 result of a tool call is" if calls == 1 else f"{calls} results of tool calls are"
 
 
 def _is_structured(result: StageResult) -> bool:

@@ -26,7 +26,7 @@ import asyncpg
 from tarsy.engine.chat import ChatRun, answer_question
 from tarsy.engine.investigation import InvestigationRun, investigate
 from tarsy.engine.ports import Approvals, Live, Models, Recorder, Toolboxes
-from tarsy.engine.run_context import NoApprovals, NoFollowers, NoObjects, RunContext
+from tarsy.engine.run_context import NoApprovals, NoFollowers, NoObjects, RunContext, hand_on_nothing
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.observe.metric_table import LEASES_LOST, LEFT
 from tarsy.observe.metrics import Metrics
@@ -206,7 +206,10 @@ class Runner:
             )
             if replay is None:
                 return await self._until_it_waits(claimed, world, writer, remaining)
-            world = dataclasses.replace(world, toolboxes=replay.toolboxes, known_changes=replay.known_changes)
+            # The record has the answers of second attempts, too.
+            world = dataclasses.replace(
+                world, toolboxes=replay.toolboxes, known_changes=replay.known_changes, hand_on=hand_on_nothing
+            )
             outcome = await self._until_it_waits(claimed, world, writer, remaining)
             return None if outcome is None else await replay.concluded(outcome)
 

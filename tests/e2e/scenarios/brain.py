@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from tarsy.llm.protocol import GenerateRequest, LLMClient
@@ -81,25 +82,28 @@ class Brain:
     """Answers every model call of a scenario, and keeps what was asked.
 
     Args:
-        answers: by the agent's name in the timeline; each execution gets them from the first on.
+        answers: by the agent's name in the timeline, or by NAME@PROVIDER; each execution gets them from the first on.
     """
 
     def __init__(self, answers: Mapping[str, Sequence[Answer]]) -> None:
+        self._names = answers.keys()
         self._script = ByAgent(answers)
-        self._client = ScriptedClient(self._answer)
+        self._requests: list[GenerateRequest] = []
 
-    def client(self, _provider: ProviderPlan, _key: str | None) -> LLMClient:
+    def client(self, provider: ProviderPlan, _key: str | None) -> LLMClient:
         """The client for any provider (`tarsy.llm.registry.Build`)."""
-        return self._client
+        return ScriptedClient(partial(self._answer, provider.ref.name))
 
     @property
     def requests(self) -> dict[str, list[GenerateRequest]]:
         """All requests of each execution, in order."""
         found: defaultdict[str, list[GenerateRequest]] = defaultdict(list)
-        for request in self._client.requests:
+        for request in self._requests:
             found[request.execution].append(request)
         return dict(found)
 
-    def _answer(self, request: GenerateRequest) -> Answer:
-        answer = self._script(request)
+    def _answer(self, provider: str, request: GenerateRequest) -> Answer:
+        self._requests.append(request)
+        name = f"{request.agent}@{provider}"
+        answer = self._script(replace(request, agent=name) if name in self._names else request)
         return replace(answer, text=with_call_ids(answer.text, [{"content": m.content} for m in request.messages]))

@@ -144,7 +144,7 @@ async def test_a_finding_that_asks_for_it_runs_the_stage_once_more_and_no_tool_i
     )
     assert notices(s) == {
         "Escalated": "Stage look runs once more with LLMProvider dear (model large), because of its finding. "
-        "1 results of tool calls are handed on."
+        "1 result of a tool call is handed on."
     }
 
 

@@ -14,6 +14,7 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallRes
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionStart,
@@ -206,6 +207,21 @@ def test_sub_agents_count_by_their_end_and_dispatches_that_are_refused(metrics: 
     assert metrics.value(table.DISPATCHES, result="failed") == 1
     assert metrics.value(table.DISPATCHES, result="refused") == 1
     assert metrics.value(table.REFUSED_TOOL_CALLS) == 0
+
+
+def test_escalations_count_by_their_notice_and_answers_that_are_handed_on_are_no_tool_calls(
+    metrics: Metrics, meter: RunMeter
+) -> None:
+    for reason in ("Escalated", "EscalationUnused", "EscalationOverBudget", "EscalationNotEvaluated", "Other"):
+        meter.events_written([Event(uuid4(), EventType.NOTICE, EventStatus.COMPLETED, metadata={"reason": reason})])
+    call = tool_call()
+    meter.tool_call_began(call)
+    meter.tool_call_ended(result(call, replayed=ReplayedFrom(Rung.EXACT, handed_on=True)))
+
+    outcomes = ("escalated", "unused", "over_budget", "not_evaluated")
+    assert [metrics.value(table.ESCALATIONS, outcome=one) for one in outcomes] == [1, 1, 1, 1]
+    assert metrics.value(table.HANDED_ON) == 1
+    assert all(metrics.value(table.TOOL_CALLS, transport=one, outcome="completed") == 0 for one in ("http", "other"))
 
 
 def test_the_end_of_a_run_counts_its_time_its_finding_and_what_that_rests_on(metrics: Metrics, meter: RunMeter) -> None:

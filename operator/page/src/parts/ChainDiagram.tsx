@@ -1,6 +1,7 @@
 /** Draws the chain of a run: its stages in a row, with their agents and states. */
 import type { Investigation, StageChange } from "../api/types";
-import { between, step, words } from "../logic/format";
+import { between, cost, step, words } from "../logic/format";
+import { ESCALATION } from "../words";
 
 type Props = { item: Investigation; stages: ReadonlyMap<number, StageChange>; onStage: (id: string) => void };
 
@@ -10,6 +11,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
   const known = item.stages.length + told.length;
   const planned = Math.max(0, item.progress.stagesPlanned - known);
   const now = Date.now();
+  const twice = item.stages.some((stage) => stage.kind === "escalation");
   return (
     <ol className="chain" aria-label="Stages">
       {item.stages.map((stage) => {
@@ -20,6 +22,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
               <span className="stage-head">
                 <span className="dot" aria-hidden="true" />
                 <strong>{stage.name}</strong>
+                {stage.kind === "escalation" && <span className="tag" title={ESCALATION.title}>{ESCALATION.word}</span>}
                 <span className="visually-hidden">{step(state)}</span>
                 <span className="hint">{between(stage.startedAt, stage.finishedAt, now)}</span>
               </span>
@@ -28,6 +31,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
                   <span key={agent.id} className={`agent state-${agent.state}`} title={`${agent.strategy}, ${agent.provider} ${agent.model}`}>
                     <span className="dot" aria-hidden="true" />
                     {agent.name}
+                    {twice && stage.kind !== "executive_summary" && <span className="hint"> {agent.provider}, {cost(agent.spent)}</span>}
                     <span className="visually-hidden"> {step(agent.state)}</span>
                   </span>
                 ))}

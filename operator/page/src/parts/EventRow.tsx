@@ -6,7 +6,7 @@ import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
 import { originsOf } from "../logic/origins";
 import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
-import { ACTIONS, EVENTS, SECTIONS, STEPS } from "../words";
+import { ACTIONS, ESCALATION, EVENTS, SECTIONS, STEPS } from "../words";
 import { Copy } from "./parts";
 import { SeriesCharts } from "./SeriesCharts";
 
@@ -55,6 +55,7 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
         {ev.metadata["written_as"] === "text" && (
           <span className="hint" title="The model wrote this call as text instead of a tool call">written as text</span>
         )}
+        {ev.metadata["handed_on"] !== undefined && <span className="hint" title={ESCALATION.recordedTitle}>{ESCALATION.recorded}</span>}
         {odd && <span className="bad">{step(ev.status)}</span>}
         {streaming && <span className="live">live</span>}
         <span className="spring" />

@@ -70,7 +70,8 @@ class ToolCallView(CallView):
     refused: str | None = Field(description="Reason why it was not made, as one CamelCase word.")
     access: Annotated[Access | str, NEWER_WORD]
     rung: Annotated[Rung | str, NEWER_WORD] | None = Field(
-        default=None, description="In a replay, the origin of the answer. Null otherwise."
+        default=None,
+        description="Origin of an answer from a record, in a replay or a second attempt of a stage. Null otherwise.",
     )
     cassette_line: int | None = Field(default=None, description="In a replay, the line of the record that answered.")
 

@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from tarsy.engine.investigation import InvestigationRun, investigate
 from tarsy.engine.ports import Models, ObjectReader, Toolboxes
-from tarsy.engine.run_context import NoObjects, RunContext
+from tarsy.engine.run_context import NoObjects, RunContext, hand_on_nothing
 from tarsy.evals.cassette import Cassette
 from tarsy.evals.expectations import FinishedRun, MadeCall
 from tarsy.evals.expectations import judge as judge_run
@@ -108,7 +108,7 @@ async def run_sample(
         mask=mask,
         objects=planned.objects or NoObjects(),
         known_changes=recorded_changes(case.cassette) if planned.objects is None else None,
-        hand_on=HandedOnToolboxes,
+        hand_on=HandedOnToolboxes if planned.tools is not None else hand_on_nothing,
     )
     header = case.cassette.header
     told = (header.precedents or ()) if planned.plan.precedents is not None else ()
