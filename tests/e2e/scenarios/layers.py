@@ -7,7 +7,7 @@ Executions stand in launch order, whoever was faster.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,13 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def check_layers(folder: Path, run: Run, request: pytest.FixtureRequest) -> None:
-    """Compares the run with the files of `folder`, or writes them; a file that no layer makes any more is an error."""
+def check_layers(folder: Path, run: Run, request: pytest.FixtureRequest, more: Mapping[str, str]) -> None:
+    """Compares the run with the files of `folder`, or writes them; a file that no layer makes any more is an error.
+
+    `more` are further texts of the scenario, by the names of their files.
+    """
     normal = Normal(run)
-    texts = {path: normal(text).rstrip("\n") + "\n" for path, text in _layers(run)}
+    texts = {path: normal(text).rstrip("\n") + "\n" for path, text in (*_layers(run), *more.items())}
     if request.config.getoption(goldens.OPTION):
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -236,6 +239,11 @@ def _failure(row: asyncpg.Record) -> str | None:
 def _filled(fields: dict[str, Any]) -> dict[str, Any]:
     """Without fields that say nothing."""
     return {key: value for key, value in fields.items() if value is not None and value not in ("", [], ())}
+
+
+def as_yaml(value: Any) -> str:
+    """Returns a value as goldens show it."""
+    return _yaml(value, sort=True)
 
 
 def _yaml(value: Any, *, sort: bool = False) -> str:

@@ -12,6 +12,8 @@ from e2e.scenarios.record import Run
 from tarsy.engine.prompts.calendar import calendar
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
+_DAY = re.compile(r"\bOn \d{4}-\d\d-\d\d,")
+"""Begins a line about an earlier investigation."""
 _VARIES = {"duration": "<duration>", "planHash": "<plan hash>", "recordRevision": "<revision>"}
 
 
@@ -34,7 +36,8 @@ class Normal:
 
     def __call__(self, text: str) -> str:
         """The text with placeholders."""
-        return _TIME.sub("<time>", self._pattern.sub(lambda found: self._names[found[0]], text))
+        named = self._pattern.sub(lambda found: self._names[found[0]], text)
+        return _DAY.sub("On <day>,", _TIME.sub("<time>", named))
 
 
 def _told_of(run: Run, what: str) -> dict[str, str]:

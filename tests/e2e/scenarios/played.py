@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from e2e.scenarios.record import Run
 from e2e.scenarios.scene import Scene
@@ -16,11 +16,13 @@ class Played:
         alert: the alert that it investigated.
         run: the run in all its layers.
         meanwhile: is given the name of the replay once that was created; None: nobody does anything.
+        more: further texts of the golden, by the names of their files.
     """
 
     alert: str
     run: Run
     meanwhile: Callable[[str], Awaitable[None]] | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 Play = Callable[[Scene], AbstractAsyncContextManager[Mapping[str, Played]]]
@@ -32,5 +34,5 @@ async def check_goldens(play: Play, scene: Scene) -> Mapping[str, Played]:
     async with play(scene) as played:
         pass
     for golden, one in played.items():
-        scene.check(golden, one.run)
+        scene.check(golden, one.run, one.more)
     return played

@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 from mcp.server import MCPServer
 
+import rights
 from e2e.scenarios.brain import Brain, Gate
 from e2e.scenarios.layers import check_layers
 from e2e.scenarios.record import Run, read_run
@@ -32,6 +33,7 @@ from tarsy.app.settings.work_topics import (
 )
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
+from tarsy.llm.protocol import GenerateRequest
 from tarsy.llm.registry import ModelRegistry
 from tarsy.masking import default_masker
 from tarsy.mcp.toolbox import McpToolboxes
@@ -243,11 +245,57 @@ class Scene:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{await self._why()}") from None
 
-    def check(self, golden: str, run: Run) -> None:
-        """Compares all layers of a run with the golden files of this name; a script that was too short is no run."""
+    async def let(self, *rules: Mapping[str, Any]) -> None:
+        """Gives the group on-call rights in the namespace; each of `rules` is one of a Role."""
+        bound = rights.binding("on-call", self._namespace, "Role", "on-call", rights.group("on-call"))
+        await rights.put_rights(self.kube, (rights.role("on-call", self._namespace, *rules), bound))
+
+    async def put(self, kind: str, name: str, spec: Mapping[str, Any]) -> None:
+        """Applies an object of the namespace."""
+        await self._apply_one(kind, name, spec)
+
+    async def get(self, kind: str, name: str) -> dict[str, Any]:
+        """The object of a kind and name in the namespace."""
+        return await self.kube.get(kind, self._namespace, name)
+
+    async def listed(self, kind: str) -> list[dict[str, Any]]:
+        """The objects of a kind in the namespace."""
+        return await self.kube.list(kind, self._namespace)
+
+    async def investigation(self, alert: str) -> str:
+        """The name of the alert's Investigation."""
+        return str((await self._investigation(alert))["metadata"]["name"])
+
+    async def reason(self, kind: str, name: str, condition: str, reason: str) -> dict[str, Any]:
+        """The object once its condition has this reason."""
+
+        async def there() -> bool:
+            self._still_works()
+            conditions = ((await self.get(kind, name)).get("status") or {}).get("conditions") or ()
+            return any(one["type"] == condition and one["reason"] == reason for one in conditions)
+
+        await self._until(f"{kind} {name} has {condition} with reason {reason}", there)
+        return await self.get(kind, name)
+
+    async def until(self, what: str, look: Callable[[], Awaitable[bool]]) -> None:
+        """Waits until `look` says yes while the product works; a failure tells what the objects say."""
+        await self._until(what, look)
+
+    def asked(self, agent: str) -> list[GenerateRequest]:
+        """The requests in the name of an agent, in order."""
+        return [one for requests in self._brain.requests.values() for one in requests if one.agent == agent]
+
+    def check(self, golden: str, run: Run, more: Mapping[str, str] | None = None) -> None:
+        """Compares all layers of a run with the golden files of this name; a script that was too short is no run.
+
+        Args:
+            golden: name of the folder.
+            run: the run.
+            more: further texts of the scenario, by the names of their files.
+        """
         failure = run.record.outcome.failure if run.record.outcome else None
         assert failure is None or failure.reason != "InternalError", failure
-        check_layers(GOLDENS / golden, run, self._request)
+        check_layers(GOLDENS / golden, run, self._request, more or {})
 
     def _still_works(self) -> None:
         """Asserts that the product has not ended by itself."""
