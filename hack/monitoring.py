@@ -190,6 +190,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "short",
                 (
                     (grown("tarsy_budget_stops_total", "limit"), "budget of {{limit}}"),
+                    ("max by (state) (tarsy_quotas)", "quotas, {{state}}"),
                     (grown("tarsy_guard_stops_total"), "repeated themselves"),
                     (grown("tarsy_guard_answers_total"), "calls answered from the record"),
                 ),

@@ -18,6 +18,7 @@ from tarsy.controllers.evals.scoring import ROUND_SECONDS as SCORING_SECONDS
 from tarsy.controllers.evals.scoring import Scoring
 from tarsy.controllers.history.recorder import HistoryRecorder
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
+from tarsy.controllers.investigation_quota import GONE_SECONDS, lift_deleted
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import (
     AtRest,
@@ -36,7 +37,7 @@ from tarsy.controllers.machinery.workers import RETRY_SECONDS, ReconcileWorkers
 from tarsy.controllers.notifications.delivery import ROUND_SECONDS as NOTICE_SECONDS
 from tarsy.controllers.notifications.delivery import Notifications, Outbox
 from tarsy.controllers.promotion.missing import forget_missing
-from tarsy.controllers.readiness.metrics import count_ready
+from tarsy.controllers.readiness.metrics import count_quotas, count_ready
 from tarsy.controllers.readiness.serving import ROUND_SECONDS as SERVING_SECONDS
 from tarsy.controllers.readiness.serving import CallReader, ServedCalls
 from tarsy.controllers.runs.parked import PARKED_SECONDS, ParkedRuns
@@ -50,7 +51,7 @@ from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers, default_masker
-from tarsy.observe.metric_table import ACTIVE, OBJECTS, SCHEDULE_TIMES
+from tarsy.observe.metric_table import ACTIVE, OBJECTS, QUOTAS, SCHEDULE_TIMES
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.v1alpha1 import EvalRun, EvalSuite
 from tarsy.runbook.fetch import Fetcher
@@ -199,6 +200,7 @@ class ActiveController:
         self._workers = ReconcileWorkers(self._queue, election, listed, reconciler.reconcile)
         metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
         metrics.pull(OBJECTS, lambda: count_ready(self._cache))
+        metrics.pull(QUOTAS, lambda: count_quotas(self._cache))
 
     def why_not_ready(self) -> str | None:
         """Why this replica does not see the whole cluster; None: it does."""
@@ -228,6 +230,9 @@ class ActiveController:
             if self._approvals is not None:
                 group.create_task(self._while_active(ASKING_SECONDS, self._approvals.round))
             group.create_task(self._while_active(PARKED_SECONDS, self._parked.round))
+            if (quotas := self._store.quotas) is not None:
+                lift = partial(lift_deleted, quotas, self._cache, self._kubernetes.client)
+                group.create_task(self._while_active(GONE_SECONDS, lift))
             if self._notifications is not None:
                 group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
             if self._served is not None:

@@ -32,6 +32,7 @@ from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
+from tarsy.store.quotas import Quotas
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
 from tarsy.store.reviews import Reviews
@@ -92,6 +93,9 @@ class StorePorts:
 
     definitions: ToolDefinitions | None = None
     """Definitions of tools of MCPServers with `spec.pin`; None: they are not stored."""
+
+    quotas: Quotas | None = None
+    """Spending of namespaces; None: InvestigationQuotas are ignored."""
 
     reviews: Reviews | None = None
     """Verdicts of people on findings; None: Reviews are ignored."""
@@ -183,6 +187,9 @@ class ReconcileContext:
 
     noted_tools: dict[str, str] = field(default_factory=dict)
     """Hash of the tool list whose definitions this process has stored, by uid of the MCPServer."""
+
+    quota_written: dict[str, float] = field(default_factory=dict)
+    """Time (`time.monotonic`) of the last write of a status, by uid of the InvestigationQuota."""
 
     note_firing: Callable[[FiringResult], None] = lambda _: None
     """Counts what became of a time of an AlertSchedule."""

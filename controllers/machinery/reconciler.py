@@ -15,6 +15,7 @@ from tarsy.controllers import (
     eval_run,
     eval_suite,
     investigation,
+    investigation_quota,
     mcp_server,
     review,
     skill,
@@ -35,6 +36,7 @@ from tarsy.resources.v1alpha1 import (
     EvalRun,
     EvalSuite,
     Investigation,
+    InvestigationQuota,
     MCPServer,
     Review,
     Skill,
@@ -78,6 +80,8 @@ class Reconciler:
                 await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
             if key.kind == Review.KIND and context.store.reviews is not None:
                 await context.store.reviews.release(UUID(uid))
+            if key.kind == InvestigationQuota.KIND and context.store.quotas is not None:
+                await investigation_quota.deleted(uid, context.store.quotas, context)
             if key.kind == MCPServer.KIND and context.store.definitions is not None:
                 await context.store.definitions.forget(uid)
                 context.noted_tools.pop(uid, None)
@@ -115,6 +119,9 @@ class Reconciler:
             case Review() as obj:
                 reviews = context.store.reviews
                 return None if reviews is None else await review.reconcile(obj, reviews, context)
+            case InvestigationQuota() as obj:
+                quotas = context.store.quotas
+                return None if quotas is None else await investigation_quota.reconcile(obj, quotas, context)
             case Skill() as obj:
                 return await skill.reconcile(obj, context)
             case obj:

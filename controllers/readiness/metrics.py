@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tarsy.controllers.machinery.cache import Cache, UnreadableObject
-from tarsy.observe.metric_table import CONFIGURATION
+from tarsy.observe.metric_table import CONFIGURATION, QUOTA_STATE
 from tarsy.resources.meta import AnyResource, condition
+from tarsy.resources.v1alpha1 import InvestigationQuota
 from tarsy.resources.v1alpha1.common import ConditionType
 
 AVAILABLE = "MCPServer"
@@ -30,6 +31,19 @@ def count_ready(cache: Cache) -> Mapping[tuple[str, ...], float]:
             for key in cache.keys_of(kind):
                 if (obj := cache.find(key)) is not None and (status := _status(obj, about)) is not None:
                     found[kind, about.value, status] += 1
+    return dict(found)
+
+
+def count_quotas(cache: Cache) -> Mapping[tuple[str, ...], float]:
+    """Counts InvestigationQuotas by state; one that cannot be read has none."""
+    found: Counter[tuple[str, ...]] = Counter({(state,): 0 for state in QUOTA_STATE.values or ()})
+    for key in cache.keys_of(InvestigationQuota.KIND):
+        if isinstance(quota := cache.find(key), InvestigationQuota):
+            over, near = (
+                (one := condition(quota.status.conditions, kind)) is not None and one.status == "True"
+                for kind in (ConditionType.EXCEEDED, ConditionType.WARNED)
+            )
+            found["exceeded" if over else "warned" if near else "within",] += 1
     return dict(found)
 
 

@@ -60,6 +60,7 @@ from tarsy.store.notices import Notices
 from tarsy.store.object_history import ObjectHistory
 from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
+from tarsy.store.quotas import Quotas
 from tarsy.store.rate_limit_slots import ProviderSlots
 from tarsy.store.reads import Reads
 from tarsy.store.replays import Replays
@@ -187,6 +188,7 @@ def _controller(
             revisions=Revisions(pool),
             approvals=ApprovalStore(pool),
             definitions=ToolDefinitions(pool),
+            quotas=Quotas(pool, notifier.notify),
             reviews=Reviews(pool, metrics),
             scores=Scores(pool, metrics),
             git_texts=GitTextStore(pool),

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import approvals, evals, evidence, reviews, schedules, scores, server_tools, skills
+from tarsy.cli.commands import approvals, evals, evidence, quotas, reviews, schedules, scores, server_tools, skills
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -45,6 +45,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         approvals.reject,
         reviews.reviews,
         reviews.review,
+        quotas.quota,
         scores.score,
         scores.scores,
         schedules.schedules,

@@ -19,6 +19,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_QUOTAS,
     READ_SCHEDULES,
     READ_SKILLS,
     WRITE,
@@ -35,6 +36,7 @@ from tarsy.http.retry_manifest import NotRetried, alert_gone, retry_manifest
 from tarsy.http.review_entry import review_manifest
 from tarsy.http.score_entry import investigation_patch, suite_patch, why_not_rescored, why_not_scored
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.quotas import QuotaView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
 from tarsy.http.views.schedules import ScheduleView
 from tarsy.http.views.skills import SkillView
@@ -45,6 +47,7 @@ from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.alert_schedule import AlertSchedule
 from tarsy.resources.v1alpha1.common import MAX_GROUPS
+from tarsy.resources.v1alpha1.investigation_quota import InvestigationQuota
 from tarsy.resources.v1alpha1.skill import Skill
 
 _T = TypeVar("_T")
@@ -222,6 +225,16 @@ class AggregatedClient:
         for one in raw:
             with contextlib.suppress(InvalidResource):
                 found.append(ScheduleView.of(parse_as(AlertSchedule, one)))
+        return sorted(found, key=lambda one: (one.namespace, one.name))
+
+    async def quotas(self, namespace: str | None) -> list[QuotaView]:
+        """Lists the InvestigationQuotas of a namespace, or of all if None, that are valid."""
+        with self._refusals(READ_QUOTAS, namespace):
+            raw = await self._client.list(InvestigationQuota.KIND, namespace)
+        found = []
+        for one in raw:
+            with contextlib.suppress(InvalidResource):
+                found.append(QuotaView.of(parse_as(InvestigationQuota, one)))
         return sorted(found, key=lambda one: (one.namespace, one.name))
 
     async def _identity(self, namespace: str) -> Subject:

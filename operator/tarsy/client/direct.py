@@ -26,6 +26,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_QUOTAS,
     READ_SCHEDULES,
     READ_SKILLS,
     READ_TIMELINE,
@@ -38,6 +39,7 @@ from tarsy.client.refusals import (
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.models import DIRECT_PREFIX
 from tarsy.http.views.approvals import ApprovalItem, ApprovalPage, ApprovalView
+from tarsy.http.views.quotas import QuotaList, QuotaView
 from tarsy.http.views.reviews import ReviewResult, ReviewResults, ReviewsBody
 from tarsy.http.views.schedules import ScheduleList, ScheduleView
 from tarsy.http.views.skills import SkillList, SkillView
@@ -176,6 +178,10 @@ class DirectClient:
     async def schedules(self, namespace: str | None) -> list[ScheduleView]:
         """Lists the AlertSchedules of a namespace, or of all if None, that are valid."""
         return await self._items(partial(as_model, ScheduleList), "/alertschedules", READ_SCHEDULES, namespace)
+
+    async def quotas(self, namespace: str | None) -> list[QuotaView]:
+        """Lists the InvestigationQuotas of a namespace, or of all if None, that are valid."""
+        return await self._items(partial(as_model, QuotaList), "/investigationquotas", READ_QUOTAS, namespace)
 
     async def _items(
         self,

@@ -152,6 +152,7 @@ CONFIGURATION = Label(
         "Chain",
         "EvalSuite",
         "InvestigationDefaults",
+        "InvestigationQuota",
         "LLMProvider",
         "MCPServer",
         "Skill",
@@ -161,6 +162,7 @@ EVAL_OUTCOME = Label("outcome", ("Passed", "Failed", "Inconclusive"))
 EVAL_VERDICT = Label("verdict", ("Passed", "Regressed", "Insufficient", "Cancelled"))
 FIRING_RESULT = Label("result", ("created", "refused", "overlap", "missed"))
 CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
+QUOTA_STATE = Label("state", ("within", "warned", "exceeded"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
 
 ACCEPTED = _counter("investigations_submitted", "Accepted investigations and questions.", KIND)
@@ -275,6 +277,11 @@ SLACK_CONNECTED = _asked("slack_connected", "1 if this process receives events f
 SLACK_QUESTIONS = _counter("slack_questions", "Questions from Slack that have ended, by outcome.", SLACK_OUTCOME)
 
 ACTIVE = _asked("controller_active", "1 if this process holds the Lease of the controller.")
+QUOTAS = _shared(
+    "quotas",
+    "InvestigationQuotas by state, as last watched; `exceeded`: a limit has no room in the current period.",
+    QUOTA_STATE,
+)
 OBJECTS = _shared(
     "configuration_objects",
     "Configuration objects by condition, as last watched.",

@@ -39,10 +39,11 @@ class QuotaLimits:
 class QuotaUsage:
     """What counts against a quota in a period: `spent`, and `reserved` by model calls that have not ended.
 
-    `exceeded` names the limit that has no room for another run, or for the last call that was refused; None: there is
-    room. `shares` are spent and reserved tokens and dollars, and investigations, by kind of work.
+    `generation` is that of the limits in force. `exceeded` names the limit that has no room for another run, or for the
+    smallest call that was refused; None: there is room.
     """
 
+    generation: int
     starts_at: datetime
     ends_at: datetime
     spent_usd: Decimal = Decimal(0)
@@ -100,7 +101,7 @@ class QuotaRefusal:
         whose = "" if self.share == "all" else f"{self.share} "
         allowed = f"{quota} allows {whose}{_amount(self.limit, self.hard)} {_EVERY[self.period]}"
         if self.limit == "investigations":
-            return f"{allowed}, and {self.used or 0:,f} have started."
+            return f"{allowed}, and {self.used or 0:,f} {'has' if self.used == 1 else 'have'} started."
         used = _amount(self.limit, self.used or Decimal(0))
         if self.need is None:
             return f"{allowed}, and {used} are spent or reserved: too few for another call."
@@ -130,4 +131,6 @@ def _number(value: Any) -> Decimal | None:
 
 
 def _amount(limit: str, value: Decimal) -> str:
-    return f"US$ {value.normalize():f}" if limit == "dollars" else f"{value:,f} {limit}"
+    if limit == "dollars":
+        return f"US$ {value.normalize():f}"
+    return f"{value:,f} {limit.removesuffix('s') if value == 1 else limit}"

@@ -113,30 +113,29 @@ class Quotas:
         await call(self._pool, f"delete quota {uid}", write)
         self._notify(QUEUE_CHANNEL, "")
 
-    async def uids(self) -> set[str]:
-        """Returns the uids of all quotas that are published."""
+    async def published(self) -> dict[str, tuple[str, str]]:
+        """Returns namespace and name of all quotas that are published, by uid."""
 
-        async def read(connection: asyncpg.Connection) -> set[str]:
-            return {row["uid"] for row in await connection.fetch(*self._sql["uids"]())}
+        async def read(connection: asyncpg.Connection) -> dict[str, tuple[str, str]]:
+            rows = await connection.fetch(*self._sql["published"]())
+            return {row["uid"]: (row["namespace"], row["name"]) for row in rows}
 
         return await call(self._pool, "list quotas", read)
 
-    async def usage(self, uids: Sequence[str]) -> dict[str, dict[str, QuotaUsage]]:
-        """Returns the usage in the current period by uid and share, `all` being the whole.
+    async def usage(self, uids: Sequence[str], share: str = "all") -> dict[str, QuotaUsage]:
+        """Returns the usage in the current period by uid.
 
         Args:
             uids: of published quotas; others are left out.
+            share: the kind of work; `all` is the whole.
         """
 
         async def read(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            rows: Sequence[asyncpg.Record] = await connection.fetch(*self._sql["usage"](uids=list(uids)))
+            rows: Sequence[asyncpg.Record] = await connection.fetch(*self._sql["usage"](uids=list(uids), share=share))
             return rows
 
-        found: dict[str, dict[str, QuotaUsage]] = {}
-        for row in await call(self._pool, "read the usage of quotas", read):
-            values = {name: row[name] for name in QuotaUsage.__slots__}
-            found.setdefault(row["uid"], {})[row["share"]] = QuotaUsage(**values)
-        return found
+        rows = await call(self._pool, "read the usage of quotas", read)
+        return {row["uid"]: QuotaUsage(**{name: row[name] for name in QuotaUsage.__slots__}) for row in rows}
 
 
 class Waiting(Protocol):

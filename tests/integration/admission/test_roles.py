@@ -29,12 +29,13 @@ OURS = (
     "tarsy-approver",
     "tarsy-tool-acceptor",
     "tarsy-reviewer",
+    "tarsy-quota-administrator",
 )
 CLUSTERS = ("view", "edit", "admin")
 GROUPS = dict(
     zip(
         OURS,
-        ("viewers", "on-call", "authors", "tracers", "promoters", "approvers", "acceptors", "reviewers"),
+        ("viewers", "on-call", "authors", "tracers", "promoters", "approvers", "acceptors", "reviewers", "payers"),
         strict=True,
     )
 )
@@ -42,7 +43,8 @@ RUNS = ("alerts", "chatmessages", "investigations")
 EVAL_RUNS = ("evalruns",)
 APPROVALS = ("toolapprovals",)
 REVIEWS = ("reviews",)
-OTHERS = RUNS + EVAL_RUNS + APPROVALS + REVIEWS
+QUOTAS = ("investigationquotas",)
+OTHERS = RUNS + EVAL_RUNS + APPROVALS + REVIEWS + QUOTAS
 CONFIGURATION = tuple(sorted(kind.PLURAL for kind in KINDS.values() if kind.PLURAL not in OTHERS))
 READ, WRITE = ("get", "list", "watch"), ("create", "update", "patch", "delete")
 Question = tuple[str, str, str, str]

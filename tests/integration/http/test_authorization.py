@@ -118,6 +118,8 @@ MAY = {
     "requestSuiteScores": frozenset({"author", ADMINISTRATOR}),
     "createReviews": ALONE,  # and who has the role tarsy-reviewer: test_reviews.py
     "decideToolApproval": frozenset({"approver", ADMINISTRATOR}),  # and what the policy asks: test_approvals.py
+    "listInvestigationQuotas": READ,
+    "listInvestigationQuotas everywhere": ALONE,
     "listAlertSchedules": CONFIGURATION,
     "listAlertSchedules everywhere": ALONE,
     "listRunbooks": CONFIGURATION,

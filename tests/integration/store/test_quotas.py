@@ -41,7 +41,7 @@ async def publish(pool: asyncpg.Pool, name: str = "month", *, generation: int = 
 
 
 async def usage(pool: asyncpg.Pool, name: str = "month", share: str = "all") -> QuotaUsage:
-    return (await Quotas(pool).usage([f"uid-{name}"]))[f"uid-{name}"][share]
+    return (await Quotas(pool).usage([f"uid-{name}"], share))[f"uid-{name}"]
 
 
 async def reserved(pool: asyncpg.Pool) -> int:
@@ -387,7 +387,7 @@ async def test_held_run_says_why_and_starts_when_the_limit_is_raised(pool: async
     assert record.state is State.PENDING
     assert record.held_for is not None
     assert record.held_for.startswith(
-        "InvestigationQuota month allows 1 investigations a month, and 1 have started. The next period begins at "
+        "InvestigationQuota month allows 1 investigation a month, and 1 has started. The next period begins at "
     )
     assert await claim(pool) == []
     again = await Reads(pool).record(second)
@@ -442,7 +442,7 @@ async def test_run_to_be_triaged_starts_without_being_counted(pool: asyncpg.Pool
     (second,) = await claim(pool)
     assert first.triage_for is None
     assert second.triage_for is not None
-    assert second.triage_for.startswith("InvestigationQuota month allows 1 investigations a month, and 1 have started.")
+    assert second.triage_for.startswith("InvestigationQuota month allows 1 investigation a month, and 1 has started.")
     assert (await usage(pool)).investigations == 1
 
 
@@ -517,7 +517,7 @@ async def test_deleted_quota_limits_nothing(pool: asyncpg.Pool) -> None:
     await Quotas(pool).delete("uid-month")
     await begun.write.model_call_started(a_call(begun.agent.id, tokens=10**6))
     assert [run.id for run in await claim(pool)] == [held]
-    assert await Quotas(pool).uids() == set()
+    assert await Quotas(pool).published() == {}
 
 
 # Cost

@@ -21,6 +21,7 @@ from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.expectation import CaseLimits, Expectation
 from tarsy.resources.v1alpha1.extraction import ExtractedField
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
+from tarsy.resources.v1alpha1.investigation_quota import QuotaHard
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
 from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
@@ -253,6 +254,13 @@ CASES = [
         {"name": "a", "type": "Quote", "maxLength": 200},
         {"name": "a", "type": "Time", "maxLength": 20},
         id="length of a time",
+    ),
+    Case(
+        QuotaHard,
+        "has(self.dollars) || has(self.tokens)",
+        {"investigations": 0},
+        {},
+        id="quota without a limit",
     ),
     *changes(
         AlertScheduleSpec,

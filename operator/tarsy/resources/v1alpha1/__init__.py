@@ -20,6 +20,11 @@ from tarsy.resources.v1alpha1.eval_run import EvalRun, EvalRunSpec, EvalRunStatu
 from tarsy.resources.v1alpha1.eval_suite import EvalSuite, EvalSuiteSpec, EvalSuiteStatus
 from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationSpec, InvestigationStatus
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
+from tarsy.resources.v1alpha1.investigation_quota import (
+    InvestigationQuota,
+    InvestigationQuotaSpec,
+    InvestigationQuotaStatus,
+)
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
 from tarsy.resources.v1alpha1.review import Review, ReviewSpec, ReviewStatus
@@ -46,6 +51,7 @@ KINDS: Mapping[str, type[AnyResource]] = MappingProxyType(
             Skill,
             AlertSchedule,
             Review,
+            InvestigationQuota,
         )
     }
 )
@@ -81,6 +87,9 @@ __all__ = [
     "Investigation",
     "InvestigationDefaults",
     "InvestigationDefaultsSpec",
+    "InvestigationQuota",
+    "InvestigationQuotaSpec",
+    "InvestigationQuotaStatus",
     "InvestigationSpec",
     "InvestigationStatus",
     "LLMProvider",

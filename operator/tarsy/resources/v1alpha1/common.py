@@ -71,6 +71,8 @@ class ConditionType(StrEnum):
     APPROVALS_ENFORCED = "ApprovalsEnforced"
     FIRED = "Fired"
     SCORING = "Scoring"
+    WARNED = "Warned"
+    EXCEEDED = "Exceeded"
 
 
 class NameRef(Model):

@@ -94,15 +94,15 @@ WITH gone AS (
 UPDATE investigation i SET held_until = NULL FROM gone
 WHERE i.namespace = gone.namespace AND i.state = 'pending' AND i.held_until IS NOT NULL
 
--- name: uids
-SELECT uid FROM quota
+-- name: published
+SELECT uid, namespace, name FROM quota
 
--- Usage of the current period of each of the quotas, shares beside the whole; periods that ended a year ago are deleted.
+-- Usage of the current period of each of the quotas, by kind of work; periods that ended a year ago are deleted.
 -- name: usage
 WITH old AS (
     DELETE FROM quota_usage WHERE quota = ANY(:uids::text[]) AND ends_at < now() - interval '400 days'
 )
-SELECT q.uid, q.name, q.namespace, coalesce(u.share, 'all') AS share,
+SELECT q.uid, q.generation,
     p.starts_at AT TIME ZONE 'UTC' AS starts_at,
     (p.starts_at + ('1 ' || q.period)::interval) AT TIME ZONE 'UTC' AS ends_at,
     coalesce(u.spent_usd, 0) AS spent_usd, coalesce(u.spent_tokens, 0) AS spent_tokens,
@@ -115,9 +115,8 @@ SELECT q.uid, q.name, q.namespace, coalesce(u.share, 'all') AS share,
         WHEN u.spent_tokens + u.reserved_tokens + coalesce(u.refused_tokens, 1) > q.tokens THEN 'tokens'
     END AS exceeded
 FROM quota q CROSS JOIN LATERAL (SELECT date_trunc(q.period, clock_timestamp() AT TIME ZONE 'UTC') AS starts_at) p
-LEFT JOIN quota_usage u ON u.quota = q.uid AND u.starts_at = p.starts_at AT TIME ZONE 'UTC'
+LEFT JOIN quota_usage u ON u.quota = q.uid AND u.starts_at = p.starts_at AT TIME ZONE 'UTC' AND u.share = :share
 WHERE q.uid = ANY(:uids::text[])
-ORDER BY q.uid, u.share
 
 -- Notes that a call did not fit.
 -- name: refused

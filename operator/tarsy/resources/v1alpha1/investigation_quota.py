@@ -1,0 +1,139 @@
+"""InvestigationQuota: what the runs of a namespace may spend in a period, and what happens when it is spent.
+
+Decision: limits may change at any time, and what is spent stays. A quota that cannot be read keeps the limits that it
+had before.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from tarsy.resources.meta import AGE, Column, Resource
+from tarsy.resources.schema import Lenient, Model, Time, ValidationRule
+from tarsy.resources.v1alpha1.common import MESSAGE_COLUMN, READY_COLUMNS, ConfigStatus
+
+HardCount = Annotated[int, Field(ge=0, le=1_000_000_000_000, json_schema_extra={"format": "int64"})]
+Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+Percent = Annotated[int, Field(ge=0, le=100)]
+Amounts = Annotated[str, StringConstraints(max_length=128)]
+Dollars = Annotated[str, StringConstraints(max_length=32)]
+
+
+class QuotaHard(Model):
+    """Limits of all runs of the namespace in one period."""
+
+    RULES = (
+        ValidationRule(
+            "has(self.dollars) || has(self.tokens) || has(self.investigations)",
+            "set at least one of dollars, tokens and investigations",
+            lambda self: [self.dollars, self.tokens, self.investigations] != [None, None, None],
+        ),
+    )
+
+    dollars: Annotated[float, Field(ge=0, le=1_000_000_000)] | None = Field(
+        default=None,
+        description="US dollars of all model calls. Requires rates on every LLMProvider: a call of unknown cost is "
+        "refused.",
+    )
+    tokens: HardCount | None = Field(default=None, description="Input and output tokens of all model calls.")
+    investigations: HardCount | None = Field(
+        default=None, description="Investigations that start, replays included. Questions do not count."
+    )
+
+
+class QuotaShare(Model):
+    """Percent of each limit that one kind of work may use."""
+
+    questions: Percent = Field(default=50, description="Percent for questions about investigations (ChatMessages).")
+    replays: Percent = Field(default=50, description="Percent for replays, samples of EvalRuns included.")
+    schedules: Percent = Field(default=50, description="Percent for investigations of AlertSchedules.")
+
+
+class InvestigationQuotaSpec(Model):
+    """Limits, and what happens when one is reached."""
+
+    period: Literal["Hour", "Day", "Week", "Month"] = Field(
+        description="Calendar period after which counting starts anew. Periods follow UTC; weeks begin on Monday."
+    )
+    hard: QuotaHard = Field(
+        description="Limits of a period. A model call reserves its worst case before it is made; what is spent and "
+        "reserved never exceeds a limit."
+    )
+    warn_at: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=80, description="Percent of a limit at which the condition Warned becomes True."
+    )
+    on_exceeded: Literal["Queue", "Reject", "TriageOnly"] = Field(
+        default="Queue",
+        description="What happens to investigations without room. Queue: they wait for the next period. Reject: they "
+        "fail with the reason QuotaExceeded. TriageOnly: the stages of kind Changes answer, and no model is asked.",
+    )
+    share: QuotaShare = Field(default=QuotaShare(), description="Limits work that can wait, so that alerts find room.")
+
+
+class QuotaSpent(Lenient):
+    """Use in the current period."""
+
+    dollars: Dollars = Field(default="0", description="US dollars of model calls that have ended.")
+    tokens: Count = Field(default=0, description="Tokens of model calls that have ended.")
+    investigations: Count = Field(default=0, description="Investigations that have started.")
+    summary: Amounts = Field(default="", description="The amounts that are limited, in one line.")
+
+
+class QuotaReserved(Lenient):
+    """Worst case of the model calls that are under way."""
+
+    dollars: Dollars = Field(default="0", description="US dollars.")
+    tokens: Count = Field(default=0, description="Tokens.")
+    summary: Amounts = Field(default="", description="The amounts that are limited, in one line.")
+
+
+class QuotaInForce(Lenient):
+    """The limits in force."""
+
+    dollars: Dollars | None = Field(default=None, description="US dollars.")
+    tokens: Count | None = Field(default=None, description="Tokens.")
+    investigations: Count | None = Field(default=None, description="Investigations.")
+    summary: Amounts = Field(default="", description="The limits in one line.")
+
+
+class InvestigationQuotaStatus(ConfigStatus):
+    """Use of the quota in the current period, at most some seconds old."""
+
+    period_start: Time | None = Field(default=None, description="Start of the current period.")
+    period_end: Time | None = Field(default=None, description="End of the current period.")
+    spent: QuotaSpent | None = Field(default=None, description="Use in the current period.")
+    reserved: QuotaReserved | None = Field(
+        default=None, description="Worst case of the model calls that are under way. They settle to what they used."
+    )
+    hard: QuotaInForce | None = Field(default=None, description="The limits in force.")
+    refusals: Count | None = Field(
+        default=None, description="Model calls that were not made in the current period because they did not fit."
+    )
+
+
+class InvestigationQuota(Resource[InvestigationQuotaSpec, InvestigationQuotaStatus]):
+    """Limits what the investigations of its namespace spend in a period. Several quotas must all allow."""
+
+    KIND: ClassVar[str] = "InvestigationQuota"
+    PLURAL: ClassVar[str] = "investigationquotas"
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tquota",)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("Period", ".spec.period", description="Calendar period, in UTC."),
+        Column("Spent", ".status.spent.summary", description="Use in the current period."),
+        Column("Reserved", ".status.reserved.summary", description="Worst case of the calls that are under way."),
+        Column("Limit", ".status.hard.summary", description="The limits in force."),
+        Column(
+            "Exceeded", '.status.conditions[?(@.type=="Exceeded")].status', description="Whether a limit has no room."
+        ),
+        AGE,
+        Column("On exceeded", ".spec.onExceeded", description="What happens to runs without room.", wide=True),
+        Column("Ends", ".status.periodEnd", description="End of the current period.", wide=True),
+        *(Column(one.name, one.path, one.type, one.description, wide=True) for one in READY_COLUMNS),
+        MESSAGE_COLUMN,
+    )
+
+    kind: Literal["InvestigationQuota"] = "InvestigationQuota"
+    spec: InvestigationQuotaSpec
+    status: InvestigationQuotaStatus = InvestigationQuotaStatus()
