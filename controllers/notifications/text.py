@@ -101,6 +101,7 @@ def webhook_body(
             "summary": _cut(_words(record), TEXT_LIMIT),
             "confidence": finding.confidence.value if finding else None,
             **({"changeInGit": _change_in_git(finding)} if finding and finding.changes_for_git else {}),
+            **({"actions": actions} if (actions := _actions(record)) else {}),
             "failure": {"reason": failure.reason, "message": _cut(failure.message, TEXT_LIMIT)} if failure else None,
             "usage": {
                 "modelCalls": record.model_calls,
@@ -154,6 +155,8 @@ def slack_message(
     if occasion == "ended" and finding is not None and finding.changes_for_git:
         told = f"Change to make in Git: {', '.join(_change_in_git(finding))}"
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(told, TEXT_LIMIT)}})
+    if occasion == "ended" and (actions := _actions(record)):
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(" ".join(actions), TEXT_LIMIT)}})
     if occasion == "waits" and waits_for:
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(waits_for, TEXT_LIMIT)}})
     more = [f"`{mrkdwn(command(record, occasion), 500)}`"]
@@ -177,6 +180,11 @@ def _word(record: InvestigationRecord, occasion: NoticeOccasion) -> str:
 def _change_in_git(finding: Finding) -> list[str]:
     """Names the objects that a person has to change in Git; the change itself is only for readers of the record."""
     return list(dict.fromkeys(one.object for change in finding.changes_for_git for one in change.objects))[:MAX_CHANGES]
+
+
+def _actions(record: InvestigationRecord) -> list[str]:
+    """Tells what stages of kind Action did, by the record."""
+    return [stage.acted.whole_sentence for stage in record.stages if stage.acted is not None]
 
 
 def _words(record: InvestigationRecord) -> str:

@@ -63,6 +63,8 @@ export const DOUBTS = {
   own: "The agents rated it so themselves; no check lowered it.",
 } as const;
 
+export const ACTED = { yes: "Acted", no: "Did not act", contradicted: "Model says otherwise" } as const;
+
 export const NEXT = {
   failed: "The run has failed: see its error above, then replay it, or investigate by hand with the evidence that is there.",
   cancelled: "The run was cancelled. Submit the alert again if it still fires.",

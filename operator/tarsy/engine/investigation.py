@@ -82,7 +82,7 @@ async def _run_stages(investigation: InvestigationRun, world: RunContext) -> Run
         prompt_texts=texts,
         skills=plan.skills,
         precedents=told_text(investigation.id, told) if told else None,
-        replay=plan.replay is not None,
+        replay=world.replay or plan.replay is not None,
     )
     conclusions: list[StageConclusion] = []
     evidence: list[StageConclusion] = []  # those of them that no model concluded

@@ -9,6 +9,7 @@ export type UnstartedItem = Schemas["UnstartedItem"];
 export type UnstartedPage = Schemas["UnstartedPage"];
 export type Investigation = Schemas["InvestigationView"];
 export type Stage = Schemas["StageView"];
+export type Acted = Schemas["ActedView"];
 export type Agent = Schemas["AgentView"];
 export type Spent = Schemas["Spent"];
 export type Finding = Schemas["FindingView"];

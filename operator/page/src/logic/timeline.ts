@@ -4,7 +4,7 @@
  * Decision: a message replaces the complete object that it is about; only deltas append. So the order of messages about
  * different objects does not matter, and repetitions do no harm. Offsets count Unicode code points, as the server does.
  */
-import type { QuestionRef, RunHead, ServerMessage, StageChange, State, ToldEvent } from "../api/types";
+import type { Acted, QuestionRef, RunHead, ServerMessage, StageChange, State, ToldEvent } from "../api/types";
 
 export type Ev = ToldEvent & { question: QuestionRef | null; length: number };
 
@@ -117,7 +117,10 @@ export function isFinished(state: string | undefined): boolean {
 
 /** Returns the text of the last final analysis of the run, of its synthesis where there is one; null: there is none. */
 export function finalAnalysisOf(timeline: Timeline): string | null {
-  const all = timeline.order.map((id) => timeline.events.get(id)).filter((ev) => ev?.type === "final_analysis" && !ev.question);
+  // What a stage of kind action says is no finding.
+  const acting = new Set([...timeline.stages.values()].filter((stage) => stage.kind === "action").map((stage) => stage.name));
+  const concludes = (ev: Ev | undefined) => ev?.type === "final_analysis" && !ev.question && !acting.has(ev.stage ?? "");
+  const all = timeline.order.map((id) => timeline.events.get(id)).filter(concludes);
   return all.at(-1)?.content ?? null;
 }
 
@@ -133,7 +136,7 @@ export function nowOf(timeline: Timeline): Ev[] {
 
 export type Row =
   | { kind: "lanes"; key: string; events: readonly (Ev | null)[] }
-  | { kind: "stage"; key: string; stage: string; name: string; agents: AgentTab[]; chosen: string | null; state: string | null }
+  | { kind: "stage"; key: string; stage: string; name: string; agents: AgentTab[]; chosen: string | null; state: string | null; acted: Acted | null }
   | { kind: "event"; key: string; ev: Ev };
 
 export type AgentTab = { execution: string; name: string; streaming: boolean };
@@ -147,7 +150,7 @@ export type AgentTab = { execution: string; name: string; streaming: boolean };
 export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>, lanes = 0): Row[] {
   const groups = new Map<string, Ev[]>();
   const rows: Row[] = [];
-  const states = new Map([...timeline.stages.values()].map((stage) => [stage.name, stage.state]));
+  const stages = new Map([...timeline.stages.values()].map((stage) => [stage.name, stage]));
   for (const id of timeline.order) {
     const ev = timeline.events.get(id);
     if (!ev || ev.question) continue;
@@ -164,7 +167,8 @@ export function rowsOf(timeline: Timeline, chosen: ReadonlyMap<string, string>, 
     const agents = agentsOf(group);
     const only = agents.length > 1 ? (chosen.get(key) ?? null) : null;
     const name = group.find((ev) => ev.stage)?.stage ?? "stage";
-    rows.push({ kind: "stage", key, stage: key, name, agents, chosen: only, state: states.get(name) ?? null });
+    const { state = null, acted = null } = stages.get(name) ?? {};
+    rows.push({ kind: "stage", key, stage: key, name, agents, chosen: only, state, acted });
     if (only === null && agents.length > 1 && agents.length <= lanes) {
       rows.push(...sideBySide(group, agents));
       continue;

@@ -2,6 +2,7 @@
 import type { Investigation, StageChange } from "../api/types";
 import { between, cost, step, words } from "../logic/format";
 import { ESCALATION } from "../words";
+import { ActedMark } from "./ActedMark";
 
 type Props = { item: Investigation; stages: ReadonlyMap<number, StageChange>; onStage: (id: string) => void };
 
@@ -25,6 +26,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
                 {stage.kind === "escalation" && <span className="tag" title={ESCALATION.title}>{ESCALATION.word}</span>}
                 <span className="visually-hidden">{step(state)}</span>
                 <span className="hint">{between(stage.startedAt, stage.finishedAt, now)}</span>
+                <ActedMark acted={stages.get(stage.index)?.acted ?? stage.acted} state={state} />
               </span>
               <span className="agents">
                 {stage.agents.map((agent) => (

@@ -1,15 +1,18 @@
 /** Shows the cause, how sure the run is and why not more; what to do next; and the claims with their evidence. */
-import type { Finding } from "../api/types";
+import type { Acted, Finding } from "../api/types";
 import { managers } from "../logic/approval";
 import { findingAsMarkdown } from "../logic/markdown";
 import type { NextSteps } from "../logic/nextSteps";
 import { isGrounded, supportOf, writerOf } from "../logic/support";
 import { ACTIONS, CONFIDENCE, DOUBTS, SECTIONS, SUPPORT } from "../words";
+import { ActedLines } from "./ActedMark";
 import { DiffText } from "./DiffText";
 import { Markdown } from "./Markdown";
 import { Copy, Section } from "./parts";
 
-export function FindingCard({ finding, doubts }: { finding: Finding; doubts: readonly string[] }) {
+type FindingProps = { finding: Finding; doubts: readonly string[]; actions?: readonly Acted[] };
+
+export function FindingCard({ finding, doubts, actions = [] }: FindingProps) {
   return (
     <Section
       title={SECTIONS.finding}
@@ -21,6 +24,7 @@ export function FindingCard({ finding, doubts }: { finding: Finding; doubts: rea
       }
     >
       <p className="finding-summary">{finding.summary}</p>
+      <ActedLines actions={actions} />
       {doubts.length > 0 && (
         <div className="doubts">
           <strong>{finding.confidence === "High" ? DOUBTS.but : DOUBTS.why}</strong>

@@ -3,6 +3,7 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { counted } from "../logic/format";
 import { holds, rowsOf, type Row, type Timeline } from "../logic/timeline";
+import { ActedMark } from "../parts/ActedMark";
 import { useKeys } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Badge } from "../parts/parts";
@@ -173,6 +174,7 @@ function StageHead({ row, onAgent }: { row: Row & { kind: "stage" }; onAgent: (e
     <div className="stage-row" id={`stage-${row.stage}`}>
       <h3>{row.name}</h3>
       {row.state && <Badge state={row.state} of="step" />}
+      <ActedMark acted={row.acted} state={row.state} />
       {row.agents.length > 1 && (
         <div className="tabs" role="group" aria-label={`Agents of ${row.name}`}>
           <button type="button" aria-pressed={row.chosen === null} onClick={() => onAgent(null)}>{ACTIONS.allAgents}</button>

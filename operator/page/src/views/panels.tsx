@@ -6,6 +6,7 @@
  */
 import { useMemo, type ComponentType } from "react";
 import type { Changes, Finding, Investigation } from "../api/types";
+import { actionsOf } from "../logic/acted";
 import { dispatchesOf } from "../logic/hypotheses";
 import { doubtsOf } from "../logic/doubts";
 import { nextSteps } from "../logic/nextSteps";
@@ -76,8 +77,8 @@ function citing({ item, timeline, show }: RunShown) {
   };
 }
 
-function Conclusion({ finding, item }: RunShown) {
-  return finding && <FindingCard finding={finding} doubts={doubtsOf(finding, item)} />;
+function Conclusion({ finding, item, timeline }: RunShown) {
+  return finding && <FindingCard finding={finding} doubts={doubtsOf(finding, item)} actions={actionsOf(item, timeline.stages)} />;
 }
 
 function Next({ finding, summary, timeline, failure, item }: RunShown) {

@@ -109,6 +109,7 @@ async def run_sample(
         objects=planned.objects or NoObjects(),
         known_changes=recorded_changes(case.cassette) if planned.objects is None else None,
         hand_on=HandedOnToolboxes if planned.tools is not None else hand_on_nothing,
+        replay=True,
     )
     header = case.cassette.header
     told = (header.precedents or ()) if planned.plan.precedents is not None else ()
