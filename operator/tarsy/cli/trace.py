@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
-from tarsy.cli.render import rung_text
+from tarsy.cli.render import action_lines, rung_text
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -107,6 +107,8 @@ def listed(trace: TraceView, *, wide: bool = False) -> RenderableType:
             for call in sorted((*agent.llm, *agent.mcp), key=lambda one: (one.started_at, str(one.id))):
                 table.add_row(*_row(call, trace.started_at, length))
             blocks.append(Indented(table, 2))
+        if stage.acted is not None:
+            blocks += [Indented(line, 2) for line in action_lines(stage.acted)]
     if not blocks:
         return Text(f"{trace.investigation.namespace}/{trace.investigation.name} has called nothing yet.")
     hint = Text("`--llm ID` and `--mcp ID` show one call; the beginning of an ID is enough.", style="dim")

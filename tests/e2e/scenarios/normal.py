@@ -14,7 +14,13 @@ from tarsy.engine.prompts.calendar import calendar
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _DAY = re.compile(r"\bOn \d{4}-\d\d-\d\d,")
 """Begins a line about an earlier investigation."""
-_VARIES = {"duration": "<duration>", "planHash": "<plan hash>", "recordRevision": "<revision>"}
+_WAITED = re.compile(r"(it has waited for |reason: Woken\n +seconds: )\d+")
+_VARIES = {
+    "duration": "<duration>",
+    "planHash": "<plan hash>",
+    "recordRevision": "<revision>",
+    "waitedSeconds": "<seconds>",
+}
 
 
 def constant(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,7 +42,7 @@ class Normal:
 
     def __call__(self, text: str) -> str:
         """The text with placeholders."""
-        named = self._pattern.sub(lambda found: self._names[found[0]], text)
+        named = self._pattern.sub(lambda found: self._names[found[0]], _WAITED.sub(r"\g<1><seconds>", text))
         return _DAY.sub("On <day>,", _TIME.sub("<time>", named))
 
 

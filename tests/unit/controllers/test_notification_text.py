@@ -1,5 +1,6 @@
 """Tests notifications: bounded, literal, without control characters or mentions."""
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,9 +16,10 @@ from tarsy.controllers.notifications.text import (
     slack_message,
     webhook_body,
 )
+from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.git_change import ChangeForGit, ManagedObject
-from tarsy.record.run import Failure, RunOutcome, State
+from tarsy.record.run import Failure, RunOutcome, StageKind, StageProgress, State
 from tarsy.record.usage import Usage
 from unit.controllers.builders import record
 
@@ -99,6 +101,22 @@ def test_objects_to_change_in_git_are_named_without_the_change():
     shown = [block["text"]["text"] for block in message["blocks"] if block["type"] == "section"]
     assert shown[-1] == "Change to make in Git: Deployment shop/&lt;b&gt;" and "secret" not in json.dumps(message)
     assert "changeInGit" not in json.loads(webhook_body(ended(finding=FINDING), "ended", AT))["data"]
+
+
+def test_what_a_stage_did_is_told_by_the_record():
+    calls = (ExecutedCall("call_0123456789ab", "k8s.scale", "completed"),)
+    stage = StageProgress(
+        1, "act", StageKind.ACTION, State.COMPLETED, 1, 1, AT, AT, None, StageActed(ModelWord.NO, calls)
+    )
+    told = dataclasses.replace(ended(final_analysis="a", finding=FINDING), stages=(stage,))
+    sentence = (
+        "An action was taken: k8s.scale (call_0123456789ab). The model says that it took no action, but the record has "
+        "an approved call that was sent."
+    )
+    assert json.loads(webhook_body(told, "ended", AT))["data"]["actions"] == [sentence]
+    shown = [block["text"]["text"] for block in slack_message(told, "ended")["blocks"] if block["type"] == "section"]
+    assert shown[-1] == sentence
+    assert "actions" not in json.loads(webhook_body(ended(finding=FINDING), "ended", AT))["data"]
 
 
 def test_of_a_start_nothing_is_told_but_that():

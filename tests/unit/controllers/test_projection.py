@@ -1,6 +1,7 @@
 """Tests the projection of a record onto status and Events."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tarsy.controllers.runs.projection import news, project
+from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.git_change import ChangeForGit, ManagedObject
 from tarsy.record.history import BudgetExceeded, BudgetLimit
@@ -18,6 +20,7 @@ from tarsy.record.run import (
     ProviderChange,
     RunOutcome,
     StageKind,
+    StageProgress,
     State,
 )
 from tarsy.record.usage import Usage
@@ -47,6 +50,29 @@ def test_the_status_names_objects_to_change_in_git_once_and_not_how():
     none = RunOutcome(State.COMPLETED, finding=Finding(summary="s"))
     without = project(record(State.COMPLETED, outcome=none), investigation(), NOW)
     assert without.finding is not None and without.finding.change_in_git is None
+
+
+@pytest.mark.parametrize(
+    ("word", "calls", "acted", "says", "contradicts"),
+    [
+        (ModelWord.YES, 1, "Yes", "Yes", False),
+        (ModelWord.NO, 1, "Yes", "No", True),
+        (ModelWord.YES, 0, "No", "Yes", True),
+        (ModelWord.UNKNOWN, 0, "No", "Unknown", False),
+    ],
+)
+def test_the_status_of_a_stage_says_what_it_did_and_what_its_model_says(
+    word: ModelWord, calls: int, acted: str, says: str, contradicts: bool
+) -> None:
+    did = StageActed(word, (ExecutedCall("call_0123456789ab", "k8s.scale", "completed"),) * calls)
+    stages = (
+        StageProgress(0, "look", StageKind.INVESTIGATION, State.COMPLETED, 1, 1, NOW, NOW, None),
+        StageProgress(1, "act", StageKind.ACTION, State.COMPLETED, 1, 1, NOW, NOW, None, did),
+    )
+    look, act = project(replace(record(State.COMPLETED), stages=stages), investigation(), NOW).stages
+    assert (look.kind, look.acted, look.model_says_acted, look.message) == ("Investigation", None, None, None)
+    assert (act.kind, act.acted, act.model_says_acted) == ("Action", acted, says)
+    assert (act.message == did.contradiction) and (act.message is not None) is contradicts
 
 
 @pytest.mark.parametrize(
