@@ -175,6 +175,18 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((rate("tarsy_llm_tokens_total", "provider_type, kind"), "{{provider_type}} {{kind}}"),),
             ),
             Panel(
+                "Share of input from prompt caches",
+                "percentunit",
+                (
+                    (
+                        rate("tarsy_llm_tokens_total", "provider_type", '{kind="cached"}')
+                        + " / "
+                        + rate("tarsy_llm_tokens_total", "provider_type", '{kind="input"}'),
+                        "{{provider_type}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "US dollars",
                 "currencyUSD",
                 (

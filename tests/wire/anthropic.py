@@ -73,9 +73,9 @@ def call(index: int, made: ToolCall) -> list[bytes]:
 def end(reason: str = "end_turn", usage: Usage | None = None) -> list[bytes]:
     """How an answer ends; a gateway may leave usage out."""
     counts = usage and {
-        "input_tokens": usage.input_tokens - usage.cached_tokens,
+        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cached_tokens,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"thinking_tokens": usage.thinking_tokens},
     }

@@ -252,4 +252,7 @@ def _sum_cost(item: Sum) -> str:
 def _cells(item: UsageItem) -> tuple[str, ...]:
     tokens = (item.input_tokens, item.cached_tokens, item.output_tokens, item.thinking_tokens)
     none, least = item.calls_of_unknown_usage == item.calls, "≥ " if item.calls_of_unknown_usage else ""
-    return (f"{item.calls:,}", *("unknown" if none else f"{least}{count:,}" for count in tokens), cost_text(item))
+    shown = ["unknown" if none else f"{least}{count:,}" for count in tokens]
+    if item.cached_tokens and item.input_tokens:
+        shown[1] += f" ({item.cached_tokens / item.input_tokens:.0%})"
+    return (f"{item.calls:,}", *shown, cost_text(item))

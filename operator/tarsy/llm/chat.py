@@ -214,7 +214,15 @@ def usage_of(chunk: AIMessageChunk) -> Usage | None:
         output_tokens=reported["output_tokens"],
         thinking_tokens=_detail(reported.get("output_token_details"), "reasoning"),
         cached_tokens=_detail(reported.get("input_token_details"), "cache_read"),
+        cache_write_tokens=_cache_writes(reported.get("input_token_details")),
     )
+
+
+def _cache_writes(details: Any) -> int:
+    """Tokens written to the cache: in all, or by how long they are kept, which replaces the sum."""
+    kept = [count for key, count in (details or {}).items() if key.endswith("ephemeral_5m_input_tokens") and count]
+    kept += [count for key, count in (details or {}).items() if key.endswith("ephemeral_1h_input_tokens") and count]
+    return sum(kept) or _detail(details, "cache_creation")
 
 
 def _detail(details: Any, name: str) -> int:

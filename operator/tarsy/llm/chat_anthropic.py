@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.tool import tool_call
 
 from tarsy.llm import chat
+from tarsy.llm.cache_marks import marked_messages, marked_tools
 from tarsy.llm.chat import ChatResponse
 from tarsy.llm.claude_state import Blocks, replay_blocks
 from tarsy.llm.langchain import ChatModelSettings
@@ -99,14 +100,17 @@ class AnthropicChat(chat.HttpChat):
             options["thinking"] = {"type": "disabled"}
         if request.stop and stops(self._provider):
             options["stop"] = list(request.stop)
+        marks = self._provider.cache_marks and bool(request.tools)
         if request.tools:
-            options["tools"] = [_tool(tool) for tool in request.tools]
+            tools = [_tool(tool) for tool in request.tools]
+            options["tools"] = marked_tools(tools) if marks else tools
             if not request.may_call:
                 options["tool_choice"] = {"type": "none"}
         elif called := dict.fromkeys(call.name for message in request.messages for call in message.tool_calls):
             options["tools"] = [_tool(ToolDefinition(name, "Not to be called any more.")) for name in called]
             options["tool_choice"] = {"type": "none"}
-        return chat.stream(self._model, _messages(request, self._provider.model), **options)
+        messages = _messages(request, self._provider.model)
+        return chat.stream(self._model, marked_messages(messages) if marks else messages, **options)
 
 
 class _ClaudesAnswer(ChatResponse):

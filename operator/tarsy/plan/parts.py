@@ -75,6 +75,7 @@ def provider_plan(provider: LLMProvider, ref: ObjectRef) -> ProviderPlan:
         thinking=PlannedThinking(budget=spec.thinking.budget, level=spec.thinking.level, effort=spec.thinking.effort)
         if spec.thinking
         else None,
+        cache_marks=spec.prompt_caching != "Disabled",
         rates=PlannedRates(
             input=spec.rates.input_per_million,
             output=spec.rates.output_per_million,

@@ -3,7 +3,7 @@
 Decision: only an exact name, dated or `-latest` or not, at the maker's own address has rates here. Whoever stands
 behind another address sets prices of their own, and a guess by a name's beginning would price tomorrow's model as
 today's: unknown stays unknown. The plan carries the table's date, so a record says which prices its cost rests on.
-List prices for standard processing; writing to a provider's cache is not counted.
+List prices for standard processing. Writing to a cache costs a multiple of input (`tarsy.engine.limits.budget.cost`).
 """
 
 import re

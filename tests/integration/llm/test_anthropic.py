@@ -1,7 +1,8 @@
 """What is Claude's own, on the wire: its blocks and their signatures, its rules for conversations. The SDK is real."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from extras import needs
 from integration.llm.asking import ASK, GET, QUESTION, SCHEMA, collect, failure, results, turn
 from integration.llm.conftest import KEY, making
+from tarsy.llm.cache_marks import MOST_MARKS
 from tarsy.llm.langchain import LangChainProvider
 from tarsy.llm.protocol import (
     Chunk,
@@ -22,7 +24,7 @@ from tarsy.llm.protocol import (
 )
 from tarsy.llm.providers.anthropic import ANTHROPIC_CHAT
 from tarsy.plan.model import ProviderPlan
-from tarsy.record.messages import Message, Role, ToolCall
+from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
 from tarsy.record.usage import Usage
 from wire import anthropic, openai
 from wire.server import StandIn
@@ -79,7 +81,7 @@ async def test_everything_claude_does_becomes_its_chunk(server: StandIn, make: M
 
 async def test_the_next_process_sends_the_answer_back_block_by_block(server: StandIn, make: Make) -> None:
     message = turn(await thought(server, make(thinking={"budget": 2048})))
-    again = make(thinking={"budget": 2048})
+    again = make(thinking={"budget": 2048}, cache_marks=False)
     sent = await asked(server, again, GenerateRequest([*QUESTION, message, *results(message)], [GET]))
     assert sent["system"] == "You investigate."
     user, assistant, tools = sent["messages"]
@@ -161,7 +163,7 @@ async def test_the_answer_has_room_beside_its_thinking(server: StandIn, make: Ma
 
 
 async def test_schemas_go_untouched(server: StandIn, make: Make) -> None:
-    sent = await asked(server, make())
+    sent = await asked(server, make(cache_marks=False))
     assert sent["tools"] == [{"name": "kubernetes__get", "description": "Gets.", "input_schema": SCHEMA}]
 
 
@@ -185,7 +187,7 @@ async def test_a_conversation_is_made_such_as_claude_takes(server: StandIn, make
         Message(Role.TOOL, "", tool_call_id="call:1", tool_name="a.b"),
     ]
     sent = await asked(server, make(), GenerateRequest(conversation, [GET]))
-    assert sent["system"] == "One.\n\nTwo."
+    assert [block["text"] for block in sent["system"]] == ["One.\n\nTwo."]
     assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user", "assistant", "user"]
     assert all(message["content"] and message["content"] != " " for message in sent["messages"])
     (called,), (result,) = sent["messages"][3]["content"], sent["messages"][4]["content"]
@@ -258,3 +260,103 @@ async def test_a_server_of_another_api_is_said(server: StandIn, make: Make) -> N
     server.answers = [openai.text("hello")]
     error = await failure(make())
     assert (error.code, error.retryable, error.started) == (Code.PARTIAL_STREAM, True, False)
+
+
+# The prompt cache.
+
+MARK = {"type": "ephemeral"}
+OTHER = ToolDefinition("k.other", "does other", SCHEMA)
+
+
+def conversation(rounds: int) -> list[Message]:
+    """An agent's loop after so many answers with two calls each."""
+    found = [Message(Role.SYSTEM, "You investigate."), Message(Role.USER, "why?")]
+    for number in range(rounds):
+        calls = tuple(ToolCall(f"toolu_{number}_{place}", GET.name, "{}") for place in range(2))
+        found.append(Message(Role.ASSISTANT, f"look {number}", calls))
+        found += [Message(Role.TOOL, f"result {call.id}", tool_call_id=call.id, tool_name=GET.name) for call in calls]
+    return found
+
+
+def marks(sent: Any, path: str = "") -> Iterator[str]:
+    """The paths of all marks in a request."""
+    if isinstance(sent, dict):
+        if "cache_control" in sent:
+            assert sent["cache_control"] == MARK
+            yield path
+        for key, value in sent.items():
+            yield from marks(value, f"{path}.{key}")
+    elif isinstance(sent, list):
+        for place, value in enumerate(sent):
+            yield from marks(value, f"{path}[{place}]")
+
+
+def unmarked(sent: Any) -> Any:
+    """A request without marks."""
+    if isinstance(sent, dict):
+        return {key: unmarked(value) for key, value in sent.items() if key != "cache_control"}
+    return [unmarked(value) for value in sent] if isinstance(sent, list) else sent
+
+
+def flat(sent: dict[str, Any]) -> list[Any]:
+    """A request as Claude reads it: tools, system text, then each block of each turn with its role."""
+    found: list[Any] = [unmarked(sent["tools"]), unmarked(sent["system"])]
+    for message in sent["messages"]:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        found += [(message["role"], unmarked(block)) for block in blocks]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [
+        (0, [".messages[0].content[0]", ".system[0]", ".tools[1]"]),
+        (1, [".messages[0].content[0]", ".messages[2].content[1]", ".system[0]", ".tools[1]"]),
+        (3, [".messages[4].content[1]", ".messages[6].content[1]", ".system[0]", ".tools[1]"]),
+    ],
+)
+async def test_the_stable_beginning_of_a_request_is_marked(
+    server: StandIn, make: Make, rounds: int, expected: list[str]
+) -> None:
+    sent = await asked(server, make(), GenerateRequest(conversation(rounds), [GET, OTHER]))
+
+    assert sorted(marks(sent)) == expected
+
+
+async def test_a_marked_request_begins_with_the_one_before_it(server: StandIn, make: Make) -> None:
+    client = make()
+    sent = [await asked(server, client, GenerateRequest(conversation(rounds), [GET, OTHER])) for rounds in range(5)]
+
+    read = [flat(one) for one in sent]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(read))
+    assert all(len(list(marks(one))) <= MOST_MARKS for one in sent)
+
+
+async def test_the_forced_conclusion_is_marked_as_the_requests_before_it(server: StandIn, make: Make) -> None:
+    messages = [*conversation(1), Message(Role.USER, "Conclude now.")]
+    sent = await asked(server, make(), GenerateRequest(messages, [GET], may_call=False))
+
+    assert sent["tool_choice"] == {"type": "none"}
+    # Claude gets the results and the question in one turn, so the last block is the question.
+    assert sorted(marks(sent)) == [".messages[0].content[0]", ".messages[2].content[2]", ".system[0]", ".tools[0]"]
+
+
+async def test_a_request_without_tools_is_not_marked(server: StandIn, make: Make) -> None:
+    assert list(marks(await asked(server, make(), GenerateRequest(QUESTION)))) == []
+
+
+async def test_nothing_is_marked_where_the_provider_says_so(server: StandIn, make: Make) -> None:
+    sent = await asked(server, make(cache_marks=False), GenerateRequest(conversation(2), [GET]))
+
+    assert list(marks(sent)) == []
+    assert sent["system"] == "You investigate."
+
+
+async def test_tokens_that_are_written_to_the_cache_are_reported(server: StandIn, make: Make) -> None:
+    usage = Usage(input_tokens=100, output_tokens=9, cached_tokens=60, cache_write_tokens=30)
+    server.answers = [anthropic.stream(anthropic.text(0, "ok"), anthropic.end("end_turn", usage))]
+
+    chunks = await collect(make())
+
+    assert UsageChunk(usage) in chunks

@@ -48,4 +48,4 @@ def test_the_table_ends_with_the_total() -> None:
     )
     *_, local, total = out.getvalue().splitlines()
     assert local.split()[:3] == ["local", "2", "≥"]
-    assert " ".join(total.split()) == "total 4 ≥ 2,400 ≥ 800 ≥ 60 ≥ 20 $0.5000 + 2 unknown"
+    assert " ".join(total.split()) == "total 4 ≥ 2,400 ≥ 800 (33%) ≥ 60 ≥ 20 $0.5000 + 2 unknown"

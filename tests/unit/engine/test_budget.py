@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from tarsy.engine.limits.budget import BudgetTracker, UsageEstimate, cost
-from tarsy.plan.model import PlannedBudget, PlannedRates
+from tarsy.engine.model_calls.request import worst_case
+from tarsy.plan.model import ObjectRef, PlannedBudget, PlannedRates, ProviderPlan
 from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.usage import UNKNOWN_USAGE, Usage
 
@@ -177,6 +178,9 @@ def test_the_message_has_the_figures_and_says_whether_the_rest_is_kept() -> None
         (Usage(input_tokens=1_000_000, cached_tokens=400_000), RATES, "1.4"),
         (Usage(input_tokens=1_000_000, cached_tokens=400_000), PlannedRates(input=2.0, output=8.0), "2"),
         (Usage(input_tokens=10, cached_tokens=999), RATES, "0.000005"),
+        (Usage(input_tokens=1_000_000, cache_write_tokens=400_000), RATES, "2.2"),
+        (Usage(input_tokens=1_000_000, cached_tokens=400_000, cache_write_tokens=600_000), RATES, "1.7"),
+        (Usage(input_tokens=1_000_000, cached_tokens=400_000, cache_write_tokens=700_000), RATES, "1.7"),
         (Usage(output_tokens=1_000_000, thinking_tokens=900_000), RATES, "8"),
         (Usage(input_tokens=1), PlannedRates(input=0.1, output=0), "0.0000001"),
         (Usage(), RATES, "0"),
@@ -187,3 +191,19 @@ def test_the_message_has_the_figures_and_says_whether_the_rest_is_kept() -> None
 )
 def test_cost_of_a_call(usage: Usage | None, rates: PlannedRates | None, dollars: str | None) -> None:
     assert cost(usage, rates) == (None if dollars is None else Decimal(dollars))
+
+
+@pytest.mark.parametrize(
+    ("kind", "marks", "dollars"),
+    [("anthropic", True, "2.5"), ("anthropic", False, "2"), ("openai", True, "2")],
+)
+def test_the_worst_case_of_a_marked_request_is_that_all_of_it_is_written_to_the_cache(
+    kind: str, marks: bool, dollars: str
+) -> None:
+    ref = ObjectRef(kind="LLMProvider", namespace="a", name="b")
+    provider = ProviderPlan(ref=ref, type=kind, model="m", max_output_tokens=1, rates=RATES, cache_marks=marks)
+
+    worst = worst_case(1_000_000, 1.0, provider, 10_000_000)
+
+    inputs = replace(worst, input_tokens=1_000_000, output_tokens=0)
+    assert inputs.cost_usd == Decimal(dollars)

@@ -1,17 +1,36 @@
 """Requests begin alike, so that prompt caches of servers hold: of one agent, and of the agents of a run."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 
 import pytest
 
+from tarsy.engine.chat import ChatRun, answer_question
+from tarsy.engine.run_context import RunContext
+from tarsy.llm.google_native.conversation import config_of, contents_of
 from tarsy.llm.openai_native.request import body
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.mcp.tool_catalog import offer
-from tarsy.plan.model import AgentLimits, AgentPlan, Plan, Strategy
+from tarsy.plan.model import AgentLimits, AgentPlan, DelegationPlan, Plan, Strategy, SubAgentPlan
 from tarsy.record.messages import Role
-from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, single, stage
+from tarsy.record.work import PastWork
+from unit.engine.build import (
+    RUN,
+    FakeControl,
+    FakeToolboxes,
+    Scene,
+    ScriptedModels,
+    agent,
+    by_turn,
+    call,
+    plan,
+    says,
+    scene,
+    single,
+    stage,
+)
+from unit.engine.memory import MemoryRecorder, Record
 from wire.scripted_client import Answer
 
 mcp_types = pytest.importorskip("mcp_types")
@@ -71,6 +90,77 @@ async def test_a_react_agent_begins_with_the_request_before_it() -> None:
 
     sent = [messages(request) for request in s.models.requests]
     assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(sent))
+
+
+def of_gemini(request: GenerateRequest) -> list[str]:
+    """The tools and instructions as Gemini gets them, then each turn."""
+    config = config_of(request, agent().provider)
+    head = config.model_dump_json(include={"tools", "system_instruction"})
+    return [head, *(content.model_dump_json() for content in contents_of(request, "scripted"))]
+
+
+Encode = Callable[[GenerateRequest], list[str]]
+ENCODERS: list[Encode] = [messages, of_gemini]
+REACT_LOOP = [Answer(f'Thought: look\nAction: k.df\nAction Input: {{"n": {n}}}') for n in range(3)]
+
+
+def assert_each_begins_with_the_one_before(requests: Sequence[GenerateRequest], encode: Encode) -> None:
+    sent = [encode(request) for request in requests]
+    assert len(sent) >= 3
+    for earlier, later in pairwise(sent):
+        assert later[: len(earlier)] == earlier
+
+
+@pytest.mark.parametrize("encode", ENCODERS)
+@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.NATIVE_THINKING, Strategy.REACT])
+@pytest.mark.parametrize("iterations", [9, 3], ids=["final", "forced"])
+async def test_requests_of_each_strategy_begin_alike_in_each_encoding(
+    encode: Encode, strategy: Strategy, iterations: int
+) -> None:
+    react = strategy is Strategy.REACT
+    last = Answer(f"Final Answer: {BLOCK}" if react else BLOCK)
+    s = start(*(REACT_LOOP if react else LOOP), last)
+
+    await s.run(plan(stage("look", agent(iterations=iterations, servers=("k",), strategy=strategy))))
+
+    assert_each_begins_with_the_one_before(s.models.requests_of("triage"), encode)
+
+
+@pytest.mark.parametrize("encode", ENCODERS)
+@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.NATIVE_THINKING, Strategy.REACT])
+async def test_requests_about_a_question_begin_alike(encode: Encode, strategy: Strategy) -> None:
+    react = strategy is Strategy.REACT
+    answers = [*(REACT_LOOP if react else LOOP), Answer("Final Answer: yes" if react else "yes")]
+    models = ScriptedModels(by_turn({"chat-agent": answers}))
+    chat = agent("chat-agent", servers=("k",), strategy=strategy)
+    of = plan(stage("look", agent())).model_copy(update={"chat": chat}).to_answer()
+    boxes = FakeToolboxes({"k.df": says("100% used")})
+    world = RunContext(MemoryRecorder(Record()), models, boxes, FakeControl())
+
+    await answer_question(ChatRun(RUN, of, "ada", "Is it full?", PastWork((), {}, ())), world)
+
+    assert_each_begins_with_the_one_before(models.requests, encode)
+
+
+@pytest.mark.parametrize("encode", ENCODERS)
+@pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.NATIVE_THINKING])
+async def test_requests_of_an_agent_and_of_its_sub_agent_begin_alike(encode: Encode, strategy: Strategy) -> None:
+    reader = agent("reader", servers=("k",), strategy=strategy).model_copy(update={"agent": "reader"})
+    delegation = DelegationPlan(agents=(SubAgentPlan(agent=reader, description="reads", max_dispatches=2),))
+    dispatch = call("dispatch_agent", "d1", '{"name": "reader", "task": "look"}')
+    s = start(
+        Answer("", tool_calls=(dispatch,)),
+        Answer("I wait."),
+        looks(1),
+        Answer(BLOCK),
+        **{"reader-1": [*LOOP, Answer("full")]},
+    )
+
+    lead = agent(servers=("k",), strategy=strategy).model_copy(update={"delegation": delegation})
+    await s.run(plan(stage("look", lead)))
+
+    for name in ("triage", "reader-1"):
+        assert_each_begins_with_the_one_before(s.models.requests_of(name), encode)
 
 
 def common(one: str, other: str) -> str:

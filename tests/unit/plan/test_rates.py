@@ -6,9 +6,10 @@ from decimal import Decimal
 import pytest
 
 from tarsy.engine.limits.budget import cost
-from tarsy.plan.model import PlannedRates
+from tarsy.plan.model import PlannedRates, ProviderPlan
 from tarsy.plan.rates import AS_OF, SOURCE, bundled
 from tarsy.record.usage import Usage
+from unit.plan.builders import agent, chain, plan_of, provider
 
 
 @pytest.mark.parametrize("model", ["gpt-5", "gpt-5-2025-08-07", "gpt-5-latest"])
@@ -38,3 +39,12 @@ def test_a_long_call_costs_its_own_price_from_its_first_token(tokens: int, dolla
 def test_the_table_says_of_when_and_where_from_it_is() -> None:
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", AS_OF)
     assert SOURCE
+
+
+def test_requests_are_marked_for_a_prompt_cache_unless_the_provider_says_no() -> None:
+    def planned(**spec: str) -> ProviderPlan:
+        return plan_of([chain(), agent(), provider(type="anthropic", **spec)]).stages[0].agents[0].provider
+
+    assert planned().cache_marks and planned(promptCaching="Automatic").cache_marks
+    assert not planned(promptCaching="Disabled").cache_marks
+    assert "cache_marks" not in planned().model_dump()  # so that older workers can read the plan

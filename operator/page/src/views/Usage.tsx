@@ -1,6 +1,7 @@
 /** Shows tokens and cost over time and by group. */
 import type { Usage } from "../api/types";
 import { cost, count } from "../logic/format";
+import { percent } from "../logic/suite";
 import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
 import { COLUMNS, EMPTY, GROUPS, OPTIONS, SECTIONS, VIEWS } from "../words";
@@ -106,7 +107,7 @@ function UsageTable({ usage }: { usage: Usage }) {
               <td className="number">{count(item.investigations)}</td>
               <td className="number">{count(item.calls)}</td>
               <td className="number">{count(item.inputTokens)}</td>
-              <td className="number">{count(item.cachedTokens)}</td>
+              <td className="number">{count(item.cachedTokens)}{item.cachedTokens > 0 && <span className="hint"> {percent(item.cachedTokens / item.inputTokens)}</span>}</td>
               <td className="number">{count(item.outputTokens)}</td>
               <td className="number">{cost({ costUSD: item.costUSD, costComplete: item.callsOfUnknownCost === 0 })}</td>
             </tr>

@@ -20,6 +20,8 @@ from tarsy.record.usage import Usage
 
 _MILLION = 1_000_000
 _ROUNDING = Decimal("0.00000001")
+CACHE_WRITE = Decimal("1.25")
+"""Price of input that is written to a prompt cache for five minutes, in prices of input (Claude's, the only such)."""
 
 
 class BudgetSpent(Exception):
@@ -32,11 +34,15 @@ class BudgetSpent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UsageEstimate:
-    """What a model call is expected to use: tokens in and out, at the rates of its provider."""
+    """What a model call is expected to use: tokens in and out, at the rates of its provider.
+
+    `writes_cache`: all input is priced as if it was written to a prompt cache, the most that it may cost.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     rates: PlannedRates | None = None
+    writes_cache: bool = False
 
     @property
     def tokens(self) -> int:
@@ -46,14 +52,17 @@ class UsageEstimate:
     @property
     def cost_usd(self) -> Decimal | None:
         """US dollars; None without rates."""
-        return cost(Usage(input_tokens=self.input_tokens, output_tokens=self.output_tokens), self.rates)
+        written = self.input_tokens if self.writes_cache else 0
+        usage = Usage(input_tokens=self.input_tokens, output_tokens=self.output_tokens, cache_write_tokens=written)
+        return cost(usage, self.rates)
 
 
 def cost(usage: Usage | None, rates: PlannedRates | None) -> Decimal | None:
     """US dollars of a model call; None when its usage or its rates are not known.
 
     Args:
-        usage: as the provider reported it; cached tokens are part of its input, thinking of its output.
+        usage: as the provider reported it; cached tokens and those written to a cache are part of its input, thinking
+            of its output.
         rates: US dollars for a million tokens.
     """
     if usage is None or not usage.complete or rates is None:
@@ -61,9 +70,11 @@ def cost(usage: Usage | None, rates: PlannedRates | None) -> Decimal | None:
     cached = min(usage.cached_tokens, usage.input_tokens)
     at = rates.long if rates.long is not None and usage.input_tokens > rates.long.above else rates
     at_cached = at.input if at.cached is None else at.cached
+    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
     dollars = (
-        (usage.input_tokens - cached) * Decimal(str(at.input))
+        (usage.input_tokens - cached - written) * Decimal(str(at.input))
         + cached * Decimal(str(at_cached))
+        + written * Decimal(str(at.input)) * CACHE_WRITE
         + usage.output_tokens * Decimal(str(at.output))
     )
     return (dollars / _MILLION).quantize(_ROUNDING)

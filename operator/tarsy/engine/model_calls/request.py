@@ -20,6 +20,7 @@ from tarsy.engine.limits.budget import UsageEstimate
 from tarsy.engine.prompts.fence import ALERT_FENCE, fenced
 from tarsy.llm.protocol import ModelError
 from tarsy.plan.model import ProviderPlan
+from tarsy.plan.provider_types import provider_type
 from tarsy.record.messages import Message, Role, ToolDefinition
 from tarsy.record.run import LoopState
 from tarsy.record.usage import Usage
@@ -57,8 +58,9 @@ def worst_case(size: int, density: float | None, provider: ProviderPlan, window:
         window: tokens that the model holds.
     """
     tokens = math.ceil(size * (_WORST_UNCOUNTED if density is None else density * _WORST_OVER_COUNTED))
-    longest = provider.max_output_tokens
-    return UsageEstimate(tokens, max(window - tokens, 0) if longest is None else longest, provider.rates)
+    longest = max(window - tokens, 0) if provider.max_output_tokens is None else provider.max_output_tokens
+    writes_cache = provider.cache_marks and provider_type(provider.type).cache_marks
+    return UsageEstimate(tokens, longest, provider.rates, writes_cache)
 
 
 def prepare_request(

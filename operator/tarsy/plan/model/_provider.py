@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from tarsy.plan.model._reference import FrozenModel, ObjectRef, SecretKey
 
 
@@ -97,5 +99,7 @@ class ProviderPlan(FrozenModel):
     """None: the cost of a call is unknown, not zero."""
     limits: CallLimits | None = None
     """Limits of this generation; the newest known generation counts, for all runs (`store.slots`)."""
+    cache_marks: bool = Field(default=True, exclude_if=lambda marks: marks)
+    """Whether requests are marked for a prompt cache that needs it. Older workers leave plans without marks alone."""
     timeouts: CallTimeouts | None = None
     """Resolved field by field (`plan.timeouts`); plans without this field use those of the run's limits."""

@@ -20,6 +20,7 @@ ANTHROPIC: Final = ProviderType(
     backends=frozenset({Backend.LANGCHAIN}),
     default_client=Backend.LANGCHAIN,
     thinking_measures=_claude_measures,
+    cache_marks=True,
     list_prices={
         "claude-haiku-4-5": (1, 0.1, 5),
         "claude-opus-4": (15, 1.5, 75),

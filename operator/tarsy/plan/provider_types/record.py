@@ -36,6 +36,7 @@ class ProviderType:
         list_prices: The vendor's prices by model name (`tarsy.plan.rates`).
         stop_sequences: Whether its API accepts stop sequences (`tarsy.llm.stop_reasons`).
         combines_tools: Whether a model takes native tools and function tools in one request.
+        cache_marks: Whether its API keeps only marked beginnings of requests in its prompt cache.
         combining_type: Type with the same models whose API combines them, where this one's cannot.
     """
 
@@ -49,6 +50,7 @@ class ProviderType:
     stop_sequences: bool = True
     combines_tools: Callable[[str], bool] = _never
     combining_type: ProviderTypeName | None = None
+    cache_marks: bool = False
 
     @property
     def has_native_tools(self) -> bool:

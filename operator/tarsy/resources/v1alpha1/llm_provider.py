@@ -205,6 +205,11 @@ class LLMProviderSpec(Model):
         "endpoint. Otherwise the price is unknown, and the provider cannot be used with a budget in "
         "dollars.",
     )
+    prompt_caching: Literal["Automatic", "Disabled"] | None = Field(
+        default=None,
+        description="Whether requests are marked for the provider's prompt cache, where its API needs marks (type "
+        "anthropic). Disabled: no marks. Other providers cache by themselves in any case. Defaults to Automatic.",
+    )
     limits: Limits | None = Field(
         default=None,
         description="Concurrency and rate limits. Changes apply immediately, also to runs in progress. Defaults "
