@@ -4,7 +4,7 @@ A test asks for an API through a fixture that depends on `api_kind`; the kind th
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and left out on
 an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
 extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is;
-`--quick` leaves it out. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
+`--quick` leaves it out, as it does most of what `stories.py` speaks of. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
 `SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows it on the embedded one only,
 `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API what ran and what was
 skipped or left out and why, so that a green run never hides what it did not check.
@@ -26,6 +26,7 @@ import goldens
 import left_out
 import second_chance
 import shown_once
+import stories
 import workers
 from e2e.kubernetes_mcp import NotToBeHad, program
 from tarsy_dev.apiserver.binaries import find_binaries, program_version, require_binaries
@@ -233,11 +234,13 @@ def _why_later(item: pytest.Item, marks: dict[str, pytest.Mark], cases: Counter[
         if cases[test] % SAMPLE != 1:
             (reason,) = sweep.args
             return f"one case in {SAMPLE} is shown ({reason}): make test-all runs all"
-    heavy = marks.get("heavy")
-    if heavy is None and _folders(item)[1] != "chaos":
-        return ""
-    (reason,) = heavy.args if heavy else ("chaos",)
-    return f"heavy ({reason}): make test-all runs it"
+    if heavy := marks.get("heavy"):
+        (reason,) = heavy.args
+    elif _folders(item)[1] == "chaos":
+        reason = "chaos"
+    else:
+        reason = stories.why_heavy(item.nodeid)
+    return f"heavy ({reason}): make test-all runs it" if reason else ""
 
 
 def _real_version() -> tuple[int, ...] | None:

@@ -8,17 +8,10 @@ import pytest
 
 from apis import ApiKind
 from e2e.machine import Machine, running_machine
-from e2e.stories import why_heavy
 from e2e.tenant import Tenant
 from tarsy.kube.client import KubeClient
 from tarsy.store.database import open_pool
 from tarsy_dev.objects import put
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leaves `--quick` one test of each story."""
-    if (reason := why_heavy(item.nodeid)) and not item.get_closest_marker("heavy"):
-        item.add_marker(pytest.mark.heavy(reason))
 
 
 @pytest.fixture(scope="session")

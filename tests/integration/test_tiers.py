@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.stories import STORIES, why_heavy
 from shown_once import ONCE, why_once
+from stories import STORIES, why_heavy
 from tarsy_dev.apiserver.binaries import architecture
 
 pytest_plugins = ["pytester"]
@@ -157,12 +157,18 @@ def test_what_is_shown_once_is_there(begins: str) -> None:
     assert f"def {name.partition('[')[0]}" in (place.read_text() if place.is_file() else "def ")
 
 
-@pytest.mark.parametrize("begins", STORIES)
-def test_what_is_quick_of_the_end_to_end_tests_is_there(begins: str) -> None:
+@pytest.mark.parametrize(
+    ("folder", "begins"), [(folder, begins) for folder, stories in STORIES.items() for begins in stories]
+)
+def test_what_is_quick_of_a_folder_is_there(folder: str, begins: str) -> None:
     file, _, name = begins.partition("::")
-    assert f"def {name.partition('[')[0]}(" in (CONFTEST.parent / "e2e" / file).read_text()
-    assert why_heavy(f"tests/e2e/{begins}") is None
-    assert why_heavy(f"tests/e2e/{file}::test_another")
+    assert f"def {name.partition('[')[0]}" in (CONFTEST.parents[1] / folder / file).read_text()
+    assert why_heavy(f"{folder}{begins}") is None
+
+
+@pytest.mark.parametrize("folder", STORIES)
+def test_another_case_of_a_story_is_heavy(folder: str) -> None:
+    assert why_heavy(f"{folder}test_budget.py::test_another")
 
 
 def test_a_test_on_both_apis_is_shown_once_where_the_list_says_so() -> None:

@@ -73,6 +73,7 @@ def _hook(**fields: Any) -> Change:
         ),
     ],
 )  # fmt: skip
+@pytest.mark.sweep("another field")
 async def test_the_operator_changes_nothing_of_its_webhook_but_the_authority(
     as_user: As, what: str, change: Change
 ) -> None:

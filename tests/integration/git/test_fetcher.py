@@ -38,6 +38,7 @@ async def test_child_process_reads_a_file_and_tells_what_is_wrong(host: GitHost)
     assert caught.value.message.startswith("path: cases/two.jsonl.gz does not exist")
 
 
+@pytest.mark.heavy("a process of its own; the child process is beside it")
 async def test_workload_reads_a_file(host: GitHost) -> None:
     commit = host.repository({"one": "x"})
     server = await asyncio.create_subprocess_exec(
@@ -57,6 +58,7 @@ async def test_workload_reads_a_file(host: GitHost) -> None:
     assert "component `git-fetcher`" in caught.value.message
 
 
+@pytest.mark.heavy("processes of its own; test_remote has the refusals")
 async def test_certificates_that_cannot_be_used_are_told(host: GitHost, tmp_path: Path) -> None:
     commit = host.repository({"one": "x"})
     for content in (b"no certificate", b"\xff"):

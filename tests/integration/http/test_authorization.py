@@ -377,6 +377,7 @@ async def test_authorization_matrix(scene: Scene) -> None:
     assert wrong == []
 
 
+@pytest.mark.heavy("the same matrix past the API server; the matrix itself is beside it")
 async def test_authorization_matrix_through_the_kubernetes_api(scene: Scene) -> None:
     """By token through the API server, and past it by the front proxy's word, which shows that we ask ourselves."""
     pki = scene.api.ca_file.parent

@@ -109,6 +109,7 @@ async def test_a_token_is_of_its_own_question_only(site: Site, administrator: Vi
         ({"sort": ["newest", "oldest"]}, "sort is given 2 times; give it once"),
     ],
 )
+@pytest.mark.sweep("another parameter")
 async def test_a_wrong_parameter_is_named_with_what_is_allowed(
     site: Site, administrator: Visitor, query: dict[str, Any], named: str
 ) -> None:

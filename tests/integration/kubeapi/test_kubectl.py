@@ -89,6 +89,7 @@ SCRIPT: list[tuple[str, int, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.heavy("fifty commands; e2e/test_kubectl has those that people use most")
 @pytest.mark.usefixtures("widgets")
 def test_commands_answer_as_a_cluster_would(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
     files = {"FILE": widget("w1"), "BIG": widget("w1", 7), "ODD": {**widget("w1"), "spec": {"size": 3, "odd": 1}}}

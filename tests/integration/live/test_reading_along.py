@@ -90,6 +90,7 @@ async def test_words_are_read_along_with_and_the_event_has_the_whole(dsn: str, p
         assert "hunter" not in json.dumps(early.told + late.told)
 
 
+@pytest.mark.heavy("reading along is beside it")
 async def test_nothing_is_told_on_the_wire_where_nobody_reads_along(dsn: str, pool: asyncpg.Pool) -> None:
     run = await accepted(pool)
     heard: list[str] = []

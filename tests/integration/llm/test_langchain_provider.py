@@ -453,6 +453,7 @@ def test_importing_the_room_imports_no_sdk() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.heavy("imports the SDKs in a process of its own")
 def test_first_calls_of_many_providers_and_loops_at_once_import_the_sdk_without_harm() -> None:
     program = """
 import asyncio, threading

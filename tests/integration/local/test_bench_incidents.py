@@ -183,6 +183,7 @@ async def test_an_unknown_chain_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert "nosuch" in capsys.readouterr().err
 
 
+@pytest.mark.heavy("a process of its own; the same sentence in this process is beside it")
 async def test_the_command_tells_where_the_incidents_should_be(tmp_path: Path) -> None:
     (tmp_path / "provider.yaml").write_text(PROVIDER.format(url="http://127.0.0.1:9/v1"))
     command = [sys.executable, "-m", "tarsy.cli", "bench", "incidents", str(tmp_path), "--provider"]

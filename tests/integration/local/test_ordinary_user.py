@@ -80,7 +80,13 @@ def users_of(pid: int) -> tuple[set[str], set[str]]:
     return set(status["Uid"].split()), {*status["Gid"].split(), *status["Groups"].split()}
 
 
-@pytest.mark.parametrize("module", CALLS)
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param("tarsy.kubernetes_tools", marks=pytest.mark.heavy("the other server is beside it")),
+        *(module for module in CALLS if module != "tarsy.kubernetes_tools"),
+    ],
+)
 async def test_a_tool_server_runs_as_the_user_of_its_pod(
     module: str, api: str, kubeconfig: Path, python: str, user: PodUser
 ) -> None:

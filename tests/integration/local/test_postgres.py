@@ -210,6 +210,7 @@ def test_a_second_start_over_the_same_directory_is_refused_by_name(
     assert sql(server.dsn, "SELECT 1") == 1
 
 
+@pytest.mark.heavy("a server of its own for a rare case")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")
 def test_a_killed_parent_leaves_no_server_and_the_next_start_takes_the_data_over(
     room: Path, postgres: Callable[..., LocalPostgres]

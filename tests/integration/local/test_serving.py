@@ -8,6 +8,7 @@ from tarsy_dev.serving import until_serving
 from tarsy_dev.stack import running_stack
 
 
+@pytest.mark.heavy("an operator of its own; one that serves is beside it")
 async def test_an_operator_that_does_not_serve_is_told_with_the_last_refusal_and_its_log() -> None:
     async with running_stack(durable=False, api="embedded") as stack:
         await stack.install()

@@ -92,7 +92,7 @@ def test_a_second_apply_changes_nothing(installed: LocalApi, kubectl: Kubectl) -
 
 
 @pytest.mark.newer_api  # the fixture takes a webhook from older servers
-@pytest.mark.parametrize("folder", [pytest.param("base", marks=pytest.mark.heavy("the overlay ha has it")), "library"])
+@pytest.mark.parametrize("folder", ["base", "library"])
 def test_kubectl_diff_is_clean_after_apply(installed: LocalApi, kubectl: Kubectl, folder: str) -> None:
     done = kubectl("diff", "-k", str(MANIFESTS / folder), ok=False)
     assert (done.returncode, done.stdout) == (0, "")

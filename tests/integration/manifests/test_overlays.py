@@ -16,8 +16,11 @@ from integration.manifests.conftest import MANIFESTS, documents
 from tarsy.resources.meta import API_VERSION
 
 # Older servers drop the condition of the webhook of promotions, and send all Chains to an operator that is not there.
-pytestmark = [pytest.mark.timeout(480), pytest.mark.newer_api]
-once_more = pytest.mark.heavy("kubectl applies all of it again")
+pytestmark = [
+    pytest.mark.timeout(480),
+    pytest.mark.newer_api,
+    pytest.mark.heavy("a server of its own; test_manifests applies the base and the library"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def cluster(applied: tuple[Cluster, list[str]]) -> Cluster:
     return applied[0]
 
 
-@pytest.mark.parametrize("name", ["overlays/ha", pytest.param("library", marks=once_more)])
+@pytest.mark.parametrize("name", ["overlays/ha", "library"])
 def test_an_applied_overlay_applies_again_unchanged_and_shows_no_difference(cluster: Cluster, name: str) -> None:
     once, again = (cluster.applied(cluster.render(name)) for _ in range(2))
     assert again == once
@@ -45,7 +48,6 @@ def test_an_overlay_is_created_by_one_apply_to_an_empty_cluster(applied: tuple[C
     assert lines and [line for line in lines if not line.endswith(" created")] == []
 
 
-@once_more
 @pytest.mark.parametrize("name", ["overlays/ha", "library"])
 def test_server_side_apply_as_flux_does_it_would_change_nothing(cluster: Cluster, name: str) -> None:
     text = cluster.render(name)
@@ -53,7 +55,6 @@ def test_server_side_apply_as_flux_does_it_would_change_nothing(cluster: Cluster
     assert cluster.applied(text, *flux) == cluster.applied(text)
 
 
-@once_more
 def test_the_number_of_workers_is_the_autoscalers(cluster: Cluster) -> None:
     scale = ("scale", "deployment/tarsy-worker", "-n", "tarsy-system")
     cluster.kubectl(*scale, "--replicas=7")
@@ -66,7 +67,6 @@ def test_the_number_of_workers_is_the_autoscalers(cluster: Cluster) -> None:
         cluster.kubectl(*scale, "--replicas=1")
 
 
-@once_more
 @pytest.mark.parametrize("name", ["overlays/dev", "overlays/workers"])
 def test_the_other_overlays_pass_strict_validation_too(cluster: Cluster, name: str) -> None:
     lines = cluster.apply(cluster.render(name), "--dry-run=server")

@@ -126,6 +126,7 @@ async def test_the_highest_severity_and_confidence_come_first_and_the_newest_of_
         assert len(set(pages)) == len(pages) == len(names)
 
 
+@pytest.mark.sweep("another order")
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("limit", [1, 3, 7, 8])
 async def test_pages_hold_each_investigation_once_even_where_many_sort_alike(

@@ -64,7 +64,13 @@ def test_what_is_applied_to_a_cluster_was_rendered_with_the_image_that_was_pushe
         assert f">$(RENDERED)/{file.rstrip(':')}" in recipe
 
 
-@pytest.mark.parametrize("image", ["registry.example.com:5000/team/tarsy-operator:dev", f"r/t@sha256:{'0' * 64}"])
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.example.com:5000/team/tarsy-operator:dev",
+        pytest.param(f"r/t@sha256:{'0' * 64}", marks=pytest.mark.heavy("an image by its tag is beside it")),
+    ],
+)
 def test_make_manifests_names_the_image_everywhere(image: str, tmp_path: Path) -> None:
     if shutil.which("kubectl") is None or shutil.which("make") is None:
         pytest.skip("kubectl renders them")

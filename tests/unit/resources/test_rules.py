@@ -44,9 +44,15 @@ def rules() -> list[tuple[type[Model], ValidationRule]]:
     return [(model, rule) for model in everything for rule in model.RULES]
 
 
+@cache
+def compiled(cel: str) -> celpy.Runner:
+    """The program of a rule: each is evaluated many times."""
+    return environment().program(environment().compile(cel))
+
+
 def holds(rule: ValidationRule, new: dict[str, Any], old: dict[str, Any] | None = None) -> bool:
     """What CEL says of the rule, for an object as the API server has it: with its defaults."""
-    program = environment().program(environment().compile(rule.cel))
+    program = compiled(rule.cel)
     activation = {"self": celpy.json_to_cel(new)}
     if old is not None:
         activation["oldSelf"] = celpy.json_to_cel(old)
