@@ -4,10 +4,10 @@ A test asks for an API through a fixture that depends on `api_kind`; the kind th
 server makes meaningful is marked `real_only(reason)`; what needs Kubernetes 1.30 is marked `newer_api`, and left out on
 an older real server; `--api newer` runs just these, with custom resources served by Kubernetes 1.36's own API
 extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is;
-`--quick` leaves it out, as it does most of what `stories.py` speaks of. Of a test marked `sweep(reason)`, whose cases are alike, `--quick` runs one in
-`SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows it on the embedded one only,
-`--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by API what ran and what was
-skipped or left out and why, so that a green run never hides what it did not check.
+`--quick` leaves it out, as it does most of what `stories.py` speaks of. Of a test marked `sweep(reason)`, whose cases
+are alike, `--quick` runs one in `SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows
+it on the embedded one only, `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by
+API what ran and what was skipped or left out and why, so that a green run never hides what it did not check.
 """
 
 import functools
