@@ -77,6 +77,24 @@ _CHANGES = (
     "the_purge_command",
 )
 """All but rights and watches."""
+_SLACK = (
+    "a_list",
+    "a_person",
+    "a_question_of",
+    "a_replica",
+    "a_reply",
+    "a_text",
+    "an_answer",
+    "an_event",
+    "an_investigation",
+    "more",
+    "nothing",
+    "one_whom",
+    "only_the_active",
+    "other_threads",
+    "secrets",
+)
+"""All but a question as a whole, and rights."""
 _TRIAGES = ("a_namespace_that", "a_target_that", "changes_rank", "triage_of")
 
 ONCE = {
@@ -133,6 +151,8 @@ ONCE = {
     "tests/integration/controllers/test_readiness.py": _CONTROLLERS,
     "tests/integration/controllers/test_replays.py": _CONTROLLERS,
     "tests/integration/controllers/test_skills.py": _CONTROLLERS,
+    **{f"tests/integration/controllers/test_slack.py::test_{name}": _CONTROLLERS for name in _SLACK},
+    "tests/integration/controllers/test_scoring.py": _CONTROLLERS,
     "tests/integration/controllers/test_sweep.py": _CONTROLLERS,
     "tests/integration/controllers/test_tool_servers.py": _CONTROLLERS,
     **{f"tests/integration/cli/test_evidence.py::test_{name}": _DEMO for name in _TRIAGES},
