@@ -113,7 +113,8 @@ class Slack:
     async def call(self, request: web.Request) -> web.Response:
         """Answers a call of the Web API."""
         method = request.match_info["method"]
-        body = json.loads(await request.read())
+        sent = await request.read()
+        body = json.loads(sent) if request.content_type == "application/json" else dict(await request.post())
         wanted = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
         answer: dict[str, Any] = {"ok": True}
         if request.headers.get("Authorization") != f"Bearer {wanted}":
