@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from browser.conftest import SCREENSHOTS
 from browser.fixture_pages import opened, opened_state
 
 if TYPE_CHECKING:
@@ -168,3 +169,64 @@ async def test_who_blocks_notifications_is_told_so(page: "Page") -> None:
     await page.get_by_role("button", name="Notify me").click()
     await page.get_by_text("Notifications are blocked in this browser.").wait_for()
     await page.get_by_role("button", name="Notify me", pressed=False).wait_for()
+
+
+PRINTED = """() => ({
+  events: document.querySelectorAll('.event').length,
+  folded: document.querySelectorAll('.folded-event').length,
+  closed: document.querySelectorAll('details:not([open])').length,
+  more: [...document.querySelectorAll('button')].filter((one) => one.checkVisibility()).map((one) => one.innerText),
+  frame: document.querySelector('.top').checkVisibility(),
+  background: getComputedStyle(document.querySelector('.card')).backgroundColor,
+  wide: document.documentElement.scrollWidth > innerWidth,
+  last: (document.querySelector('.printed') ?? document.body).innerText.split('Back-off restarting failed').length - 1,
+})"""
+
+
+async def test_what_is_printed_is_complete_and_has_no_frame(page: "Page") -> None:
+    await page.emulate_media(color_scheme="dark")
+    await opened_state(page, "investigation-succeeded-high")
+    await page.set_viewport_size({"width": 720, "height": 1000})
+    shown = await page.evaluate(PRINTED)
+    total = int((await page.locator(".timeline-bar .hint").inner_text()).split()[0])
+    assert shown["folded"] > 0 and shown["closed"] > 0 and shown["frame"]
+    await page.emulate_media(media="print")
+    await page.locator(".printed").wait_for()
+    printed = await page.evaluate(PRINTED)
+    assert printed["events"] == total and printed["folded"] == 0 and printed["closed"] == 0
+    assert printed["last"] == 40, "a long result is there to its last line"
+    assert not printed["frame"] and not printed["wide"] and printed["background"] == "rgb(255, 255, 255)"
+    assert not [text for text in printed["more"] if re.match("Show|Copy|Fold|Run again|Ask", text)]
+    await page.get_by_text("#/investigations/shop/").first.wait_for()
+    assert await page.locator(".facts").is_visible() and await page.locator(".claims").is_visible()
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    await page.screenshot(path=SCREENSHOTS / "print.png", full_page=True)
+    pages = (await page.pdf(format="A4")).count(b"/Type /Page\n")
+    assert pages >= 3
+    await page.emulate_media(media="screen")
+    await page.locator(".folded-event").first.wait_for()
+    assert (await page.evaluate(PRINTED))["closed"] == shown["closed"]
+
+
+async def test_a_running_investigation_is_printed_whole_too(page: "Page") -> None:
+    await opened_state(page, "investigation-running-parallel")
+    total = int((await page.locator(".timeline-bar .hint").inner_text()).split()[0])
+    await page.emulate_media(media="print")
+    await page.locator(".printed").wait_for()
+    assert await page.locator(".event").count() == total
+    assert not await page.get_by_role("button", name="Cancel").is_visible()
+
+
+async def test_an_investigation_is_shared_as_a_link_or_as_markdown(page: "Page") -> None:
+    await page.add_init_script("""Object.defineProperty(navigator, 'clipboard', {
+      value: {writeText: async (text) => void (window.copied = text)},
+    });""")
+    await opened_state(page, "investigation-share")
+    share = page.get_by_role("group", name="Share")
+    await share.get_by_role("button", name="Copy link").click()
+    await share.get_by_role("button", name="Copied").wait_for()
+    assert await page.evaluate("window.copied === location.href")
+    await share.get_by_role("button", name="Copy as Markdown").click()
+    await page.wait_for_function("window.copied.startsWith('# KubePodCrashLooping: shop/')")
+    json = share.get_by_role("link", name="JSON")
+    assert (await json.get_attribute("href") or "").startswith("/api/v1/namespaces/shop/investigations/")

@@ -11,6 +11,7 @@ import { go, useRoute, useStanding, WorldContext, type World } from "./parts/con
 import { useFollowNotices } from "./parts/Follows";
 import { Connection, NewVersion } from "./parts/Notices";
 import { Overlays, type Overlay } from "./parts/Overlays";
+import { Printing, usePrinting } from "./parts/printing";
 import { Problem } from "./parts/parts";
 import { SignIn } from "./views/SignIn";
 import { drawn, entryOf, NAVIGATION } from "./views/table";
@@ -103,6 +104,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
   );
   const standing = useStanding(live);
   useFollowNotices();
+  const printing = usePrinting();
   const choose = (name: string) => {
     localStorage.setItem(NAMESPACE, name);
     setNamespace(name);
@@ -135,6 +137,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
     [route, zone, dark, who],
   );
   return (
+    <Printing value={printing}>
     <WorldContext value={world}>
       <a className="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
         {ACTIONS.skip}
@@ -182,5 +185,6 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
         </Suspense>
       </main>
     </WorldContext>
+    </Printing>
   );
 }

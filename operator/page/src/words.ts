@@ -325,6 +325,8 @@ export const ACTIONS = {
   copied: "Copied",
   by: "by",
   copyMarkdown: "Copy as Markdown",
+  share: "Share",
+  print: "Print",
   copyLink: "Copy link",
   json: "JSON",
   ask: "Ask",

@@ -5,6 +5,7 @@ import { firstOf, isEmpty, marksOf, nameOf, relative, SHOWN } from "../logic/cha
 import { clock, moment, wordOf } from "../logic/format";
 import { ACTIONS, CERTAINTY, CHANGES, EMPTY, ORDERS, SECTIONS } from "../words";
 import { Section } from "./parts";
+import { usePrinted } from "./printing";
 
 type Props = {
   changes: Changes;
@@ -14,7 +15,8 @@ type Props = {
 };
 
 export function ChangesStrip({ changes, onChanges, onSignals }: Props) {
-  const [whole, setWhole] = useState(false);
+  const [opened, setWhole] = useState(false);
+  const whole = usePrinted() || opened;
   if (isEmpty(changes)) return null;
   const first = firstOf(changes);
   const others = changes.changes.filter((one) => one !== first);

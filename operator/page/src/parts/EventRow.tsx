@@ -8,6 +8,7 @@ import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
 import { ACTIONS, ESCALATION, EVENTS, SECTIONS, STEPS } from "../words";
 import { Copy } from "./parts";
+import { usePrinted } from "./printing";
 import { SeriesCharts } from "./SeriesCharts";
 
 const FOLDED = 12;
@@ -30,10 +31,11 @@ type Props = {
 };
 
 export const EventRow = memo(function EventRow({ ev, chosen = false, link, showAgent = true, quote = null, folded, onFold }: Props) {
+  const printed = usePrinted();
   const streaming = ev.status === "streaming";
   const failed = ev.metadata["is_error"] === true || ev.type === "error";
   const odd = !["streaming", "completed"].includes(ev.status);
-  if (folded) {
+  if (folded && !printed) {
     return (
       <article className={`event folded-event e-${ev.type}${failed ? " failed" : ""}`}>
         <button type="button" className="fold" aria-expanded={false} onClick={onFold}>
@@ -135,7 +137,8 @@ function ToolCall({ ev, streaming, open }: { ev: Ev; streaming: boolean; open: b
 }
 
 function Thinking({ text, open }: { text: string; open: boolean }) {
-  const [whole, setWhole] = useState(open);
+  const [opened, setWhole] = useState(open);
+  const whole = usePrinted() || opened;
   const long = text.length > 280;
   return (
     <div className="thinking">
@@ -150,7 +153,8 @@ function Thinking({ text, open }: { text: string; open: boolean }) {
 }
 
 function Folded({ text, open, label = "text" }: { text: string; open: boolean; label?: string }) {
-  const [whole, setWhole] = useState(open);
+  const [opened, setWhole] = useState(open);
+  const whole = usePrinted() || opened;
   if (!text) return null;
   const lines = text.split("\n");
   const long = lines.length > FOLDED || text.length > 1600;

@@ -13,7 +13,8 @@ import { FollowButton } from "../parts/Follows";
 import { FlawBadges, SeverityBadge } from "../parts/Flaws";
 import { ReplayActions } from "../parts/ReplayActions";
 import { RetryAction } from "../parts/RetryAction";
-import { Badge, Copy, Empty, Problem, READ_ONLY } from "../parts/parts";
+import { ShareMenu } from "../parts/ShareMenu";
+import { Badge, Empty, Problem, READ_ONLY } from "../parts/parts";
 import { RequestTold } from "../parts/Unstarted";
 import { useChanges } from "./changes";
 import { useFollowing } from "./following";
@@ -85,14 +86,13 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
             {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
             {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
             {!finished && <FollowButton item={{ ...item, state: state ?? item.state }} />}
-            <Copy label={ACTIONS.copyMarkdown} text={() => investigationAsMarkdown(item, timeline, finding)} />
-            <Copy label={ACTIONS.copyLink} text={() => location.href} />
-            <a className="button quiet" href={`/api/v1${pathOf(namespace, name)}`} target="_blank" rel="noopener">{ACTIONS.json}</a>
+            <ShareMenu namespace={namespace} name={name} markdown={() => investigationAsMarkdown(item, timeline, finding)} />
             <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
             {finished && world.session.hasToken && !item.replay && !item.objectGone && <RetryAction item={item} />}
             {finished && <ReplayActions item={item} writes={world.session.hasToken} />}
           </div>
         </div>
+        <p className="only-print hint">{location.href}, {moment(new Date(now).toISOString())}</p>
         <div className="facts">
           <span>chain <strong>{item.chain}</strong></span>
           {item.author && <span>by {author(item.author)}</span>}

@@ -2,11 +2,12 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { counted } from "../logic/format";
-import { holds, rowsOf, type Row, type Timeline } from "../logic/timeline";
+import { holds, rowsOf, type Ev, type Row, type Timeline } from "../logic/timeline";
 import { ActedMark } from "../parts/ActedMark";
 import { useKeys } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Badge } from "../parts/parts";
+import { usePrinted } from "../parts/printing";
 import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; link: (id: string) => string; toStage: { stage: string } | null };
@@ -19,8 +20,10 @@ const WIDE = 1000;
 export function TimelineList({ timeline, event, quote, finished, link, toStage }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
   const [search, setSearch] = useState("");
-  const lanes = finished && innerWidth >= WIDE ? LANES : 0;
-  const rows = useMemo(() => rowsOf(timeline, chosen, lanes), [timeline, chosen, lanes]);
+  const printed = usePrinted();
+  const lanes = finished && innerWidth >= WIDE && !printed ? LANES : 0;
+  // On paper, all agents are shown.
+  const rows = useMemo(() => rowsOf(timeline, printed ? new Map() : chosen, lanes), [timeline, chosen, lanes, printed]);
   const { isFolded, turn, turnAll, allOpen } = useFolds(finished, event);
   const shown = useMemo(() => matching(rows, search), [rows, search]);
   const list = useRef<HTMLDivElement>(null);
@@ -88,6 +91,15 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
     if (event.key === "o" && finished) turnAll();
   });
 
+  const eventRow = (ev: Ev) => (
+    <EventRow ev={ev} chosen={ev.id === event} quote={ev.id === event && !printed ? quote : null} link={link(ev.id)} {...(finished ? { folded: isFolded(ev.id), onFold: () => turn(ev.id) } : {})} />
+  );
+  const shownRow = (row: Row) => {
+    if (row.kind === "stage") return <StageHead row={row} onAgent={(execution) => setChosen((before) => with_(before, row.stage, execution))} />;
+    if (row.kind === "event") return eventRow(row.ev);
+    return <div className="lanes">{row.events.map((ev, place) => <div key={ev?.id ?? place}>{ev && eventRow(ev)}</div>)}</div>;
+  };
+
   return (
     <>
       <div className="timeline-bar">
@@ -97,31 +109,23 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
         {finished && <button type="button" className="quiet" onClick={turnAll}>{allOpen ? ACTIONS.foldAll : ACTIONS.openAll}</button>}
         <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />
       </div>
-      <div ref={list} className="timeline" style={{ height }}>
-        {virtual.getVirtualItems().map((item) => {
-          const row = shown[item.index];
-          if (!row) return null;
-          return (
-            <div key={item.key} ref={virtual.measureElement} data-index={item.index} className="row" style={{ transform: `translateY(${item.start - top}px)` }}>
-              {row.kind === "stage" ? (
-                <StageHead row={row} onAgent={(execution) => setChosen((before) => with_(before, row.stage, execution))} />
-              ) : row.kind === "lanes" ? (
-                <div className="lanes">
-                  {row.events.map((ev, place) => (
-                    <div key={ev?.id ?? place}>
-                      {ev && <EventRow ev={ev} chosen={ev.id === event} quote={ev.id === event ? quote : null} link={link(ev.id)} folded={isFolded(ev.id)} onFold={() => turn(ev.id)} />}
-                    </div>
-                  ))}
-                </div>
-              ) : finished ? (
-                <EventRow ev={row.ev} chosen={row.key === event} quote={row.key === event ? quote : null} link={link(row.key)} folded={isFolded(row.key)} onFold={() => turn(row.key)} />
-              ) : (
-                <EventRow ev={row.ev} chosen={row.key === event} quote={row.key === event ? quote : null} link={link(row.key)} />
-              )}
-            </div>
-          );
-        })}
-      </div>
+      {printed ? (
+        <div className="printed">
+          {rows.map((row) => <div key={row.key} className="row">{shownRow(row)}</div>)}
+        </div>
+      ) : (
+        <div ref={list} className="timeline" style={{ height }}>
+          {virtual.getVirtualItems().map((item) => {
+            const row = shown[item.index];
+            if (!row) return null;
+            return (
+              <div key={item.key} ref={virtual.measureElement} data-index={item.index} className="row" style={{ transform: `translateY(${item.start - top}px)` }}>
+                {shownRow(row)}
+              </div>
+            );
+          })}
+        </div>
+      )}
       {!finished && (
         <div className="follow-bar">
           {following ? (
