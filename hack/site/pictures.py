@@ -38,6 +38,13 @@ MERMAID: Final = Path(__file__).parent / "mermaid" / "node_modules" / "mermaid" 
 ASSETS: Final = CHECKOUT / "docs" / "assets"
 FIXTURES: Final = CHECKOUT / "build" / "page-fixtures"
 FIXTURES_ORIGIN: Final = "http://fixtures.test"
+STATES: Final = {
+    "needs-you.png": ("approval", "Your decision"),
+    "on-call-list.png": ("list-states", "KubePodCrashLooping"),
+    "on-call-running.png": ("investigation-running-parallel", "Conclude"),
+    "on-call-finding.png": ("investigation-succeeded-medium", "What to do next"),
+}
+"""Pictures of the web UI: the state of the fixtures, and a text that shows when it is drawn."""
 HEADLAMP: Final = CHECKOUT / "build" / "headlamp-host"
 HEADLAMP_ORIGIN: Final = "http://headlamp.test"
 SECONDS: Final = 120.0
@@ -102,22 +109,25 @@ async def make_web_ui(browser: Browser, link: SignInLink, name: str) -> None:
     await context.close()
 
 
-async def make_needs_you(browser: Browser) -> None:
-    """Takes a picture of a call that waits for people, from fixture data."""
-    context = await browser.new_context(viewport={"width": 1360, "height": 850}, color_scheme="light")
-    page = await context.new_page()
-    page.set_default_timeout(SECONDS * 1000)
+async def make_states(browser: Browser) -> None:
+    """Takes a picture of each view in `STATES`, from fixture data."""
 
     async def answer(route: Route) -> None:
         name = re.sub(r"[?#].*", "", route.request.url.removeprefix(f"{FIXTURES_ORIGIN}/"))
         found = FIXTURES / name
         await (route.fulfill(path=found) if found.is_file() else route.abort())
 
-    await page.route("**/*", answer)
-    await page.goto(f"{FIXTURES_ORIGIN}/fixtures.html?state=approval")
-    await page.get_by_role("button", name="Approve").wait_for()
-    await page.screenshot(path=ASSETS / "needs-you.png")
-    await context.close()
+    for name, (state, shown) in STATES.items():
+        context = await browser.new_context(
+            viewport={"width": 1360, "height": 850}, color_scheme="light", timezone_id="UTC", reduced_motion="reduce"
+        )
+        page = await context.new_page()
+        page.set_default_timeout(SECONDS * 1000)
+        await page.route("**/*", answer)
+        await page.goto(f"{FIXTURES_ORIGIN}/fixtures.html?state={state}")
+        await page.get_by_text(shown).first.wait_for()
+        await page.screenshot(path=ASSETS / name)
+        await context.close()
 
 
 async def make_headlamp(browser: Browser, stack: Stack, name: str) -> None:
@@ -181,7 +191,7 @@ async def make_pictures(*, diagrams_only: bool) -> None:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         await make_diagrams(browser)
         if not diagrams_only:
-            await make_needs_you(browser)
+            await make_states(browser)
             async with _finished_run() as (stack, link, run, name):
                 pool = await open_pool(stack.database_url, max_size=2, application="pictures")
                 try:

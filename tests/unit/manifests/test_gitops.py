@@ -22,6 +22,7 @@ CONFIGURATION = {
 }
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 (ARGO,) = documents(MANIFESTS / "gitops" / "argocd.yaml")
+APPLICATIONS = documents(MANIFESTS / "gitops" / "applications.yaml")
 FLUX = documents(MANIFESTS / "gitops" / "flux.yaml")
 MISSING = (
     PlanError("Chain", "tarsy-library", "kubernetes", "spec.llmProvider", "there is no LLMProvider default"),
@@ -116,3 +117,35 @@ def flux_checks() -> dict[str, dict[str, str]]:
     """Flux's checks by kind."""
     _, library = FLUX
     return {check["kind"]: check for check in library["spec"]["healthCheckExprs"]}
+
+
+def test_the_applications_of_argo_cd_sync_the_product_before_its_configuration() -> None:
+    first, second = sorted(
+        APPLICATIONS, key=lambda one: int(one["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"])
+    )
+    assert [one["metadata"]["name"] for one in (first, second)] == ["tarsy", "tarsy-library"]
+    for one in (first, second):
+        spec = one["spec"]
+        folder = MANIFESTS.parent / spec["source"]["path"]
+        assert (folder / "kustomization.yaml").is_file()
+        assert spec["source"]["kustomize"]["images"][0].startswith("tarsy-operator=")
+        assert "ServerSideApply=true" in spec["syncPolicy"]["syncOptions"]
+    assert [one["spec"]["destination"]["namespace"] for one in (first, second)] == ["tarsy-system", "tarsy-library"]
+
+
+def test_argo_cd_leaves_alone_what_the_operator_writes_and_nothing_else() -> None:
+    ignored = {(one["group"], one["kind"], one["name"]) for one in APPLICATIONS[0]["spec"]["ignoreDifferences"]}
+    base = objects("base")
+    written = {
+        (obj["apiVersion"].partition("/")[0], obj["kind"], obj["metadata"]["name"])
+        for obj in base
+        if obj["kind"] in ("MutatingWebhookConfiguration", "APIService")
+    }
+    assert ignored == written
+    paths = [
+        path
+        for one in APPLICATIONS[0]["spec"]["ignoreDifferences"]
+        for path in one.get("jqPathExpressions", []) + one.get("jsonPointers", [])
+    ]
+    assert len(paths) == 2 and all("caBundle" in path for path in paths)
+    assert "ignoreDifferences" not in APPLICATIONS[1]["spec"]
