@@ -228,6 +228,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         priority=PRIORITIES[alert.severity],
         severity=alert.severity,
         scheduled=await _is_scheduled(investigation, context),
+        alert_uid=_alert_uid(investigation, context),
         author=spec.author.to_dict() if spec.author else {},
         keys=run_keys(alert, words),
         precedents=await _as_told(found, plan, context),
@@ -372,6 +373,15 @@ async def _alert(
         text = f"spec.alertRef.uid: {alert} has another uid, as it was created anew; remove uid to investigate it"
         raise NotYet("AlertReplaced", text)
     return alert.spec, FieldPath.of(alert), alert.spec.author
+
+
+def _alert_uid(investigation: Investigation, context: ReconcileContext) -> str | None:
+    """Returns the uid of the Alert of an investigation, which its author need not have named; None without one."""
+    ref = investigation.spec.alert_ref
+    if ref is None or ref.uid:
+        return ref.uid if ref is not None else None
+    alert = context.cache.get(Alert, investigation.metadata.namespace, ref.name)
+    return alert.metadata.uid if alert is not None else None
 
 
 async def _named_alert(investigation: Investigation, context: ReconcileContext) -> Alert | UnreadableObject | None:

@@ -127,6 +127,11 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "Outcomes of incidents",
+                "short",
+                ((grown("tarsy_incident_outcomes_total", "confidence, outcome"), "{{confidence}}: {{outcome}}"),),
+            ),
+            Panel(
                 "Earlier investigations",
                 "short",
                 (

@@ -17,6 +17,8 @@ from tarsy.controllers.evals.judge_queue import JudgeQueue
 from tarsy.controllers.evals.scoring import ROUND_SECONDS as SCORING_SECONDS
 from tarsy.controllers.evals.scoring import Scoring
 from tarsy.controllers.history.recorder import HistoryRecorder
+from tarsy.controllers.incidents.outcomes import ROUND_SECONDS as OUTCOME_SECONDS
+from tarsy.controllers.incidents.outcomes import OutcomeRounds
 from tarsy.controllers.incidents.publisher import ROUND_SECONDS, Incidents
 from tarsy.controllers.investigation_quota import GONE_SECONDS, lift_deleted
 from tarsy.controllers.machinery.cache import Cache, Key
@@ -158,6 +160,8 @@ class ActiveController:
         )
         intake = store.intake
         self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
+        outcomes, again = store.outcomes, self._publisher.again
+        self._outcomes = OutcomeRounds(outcomes, store.reads, again) if outcomes is not None else None
         approvals = store.approvals
         self._approvals = (
             ApprovalRequests(client, self._cache, approvals, store.runs.wake, self._queue.add)
@@ -225,6 +229,8 @@ class ActiveController:
                 group.create_task(self._while_active(SCORING_SECONDS, self._scoring.round))
             if self._incidents is not None:
                 group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
+            if self._outcomes is not None:
+                group.create_task(self._while_active(OUTCOME_SECONDS, self._outcomes.round))
             if self._workloads is not None:
                 group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
             if self._approvals is not None:

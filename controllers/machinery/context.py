@@ -30,6 +30,7 @@ from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
+from tarsy.store.outcomes import Outcomes
 from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
 from tarsy.store.quotas import Quotas
@@ -102,6 +103,9 @@ class StorePorts:
 
     scores: Scores | None = None
     """Scores of investigations; None: `spec.scoring` is ignored."""
+
+    outcomes: Outcomes | None = None
+    """Outcomes of findings; None: none are decided."""
 
     git_texts: GitTextStore | None = None
     """Texts of skills and runbooks in Git; None: none are read."""

@@ -94,6 +94,7 @@ def project(
         stages=tuple(_stage(stage) for stage in record.stages[-MAX_STAGES:]),
         usage=project_usage(record),
         finding=_finding(record),
+        outcome=record.incident_outcome.value if record.incident_outcome else None,
         replay=_replay(record),
         last_error=last_error(record),
         queued_at=record.accepted_at,

@@ -5,7 +5,7 @@
  * without its word, or with another one, does not compile. Views take words from here (tests/words.test.ts), so wording
  * is reviewed in one file.
  */
-import type { Confidence, EventType, Flaw, PhaseWords, StepWords } from "./api/types";
+import type { Confidence, EventType, Flaw, Outcome, PhaseWords, StepWords } from "./api/types";
 
 /** Phases of investigations and of answers. */
 export const PHASES: PhaseWords = {
@@ -81,6 +81,13 @@ export const FLAWS: Record<Flaw, { name: string; what: string }> = {
   ConcludedEarly: { name: "Concluded early", what: "Somebody asked the run to conclude before it was finished." },
   ArgumentRefused: { name: "Argument refused", what: "A tool call was refused because untrusted text had chosen where it goes." },
   ToolNotVerified: { name: "Tool not verified", what: "A tool call was refused because the definition of the tool has changed and nobody accepted it." },
+};
+
+/** What became of the alert of a finding. */
+export const OUTCOMES: Record<Outcome, { name: string; what: string }> = {
+  Settled: { name: "Settled", what: "The alert was resolved after the finding and did not fire again. Nothing is known to have been changed." },
+  ChangedAndSettled: { name: "Changed, settled", what: "What the finding blames was changed after it, then the alert was resolved and did not fire again." },
+  Recurred: { name: "Recurred", what: "The alert fired again after it had been resolved." },
 };
 
 export const SEVERITIES = { Critical: "Critical", Warning: "Warning", Info: "Info" } as const;
@@ -372,6 +379,7 @@ export const OPTIONS = {
   onlyFlaw: "Show those with this flaw.",
   onlySeverity: "Show those of this severity.",
   anySeverity: "Any severity",
+  anyOutcome: "Any outcome",
   moreAlike: "more of the same alert",
   utc: "UTC",
   local: "Local time",

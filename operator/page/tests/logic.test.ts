@@ -44,7 +44,7 @@ function item(uid: string, changes: Partial<Item> = {}): Item {
     namespace: "shop", name: uid, uid, alertType: "PodCrash", chain: "crash", chainNamespace: "lib", author: null, state: "running",
     desiredState: "Running", attempt: 1, revision: 1, acceptedAt: `2026-11-22T12:00:0${uid}Z`, startedAt: "2026-11-22T12:00:00Z",
     finishedAt: null, progress: { stagesFinished: 0, stagesPlanned: 2, currentStage: "look" }, spent, modelCalls: 1, toolCalls: 1,
-    finding: null, executiveSummary: null, failure: null, budgetExceeded: null, evidenceDegraded: false, objectGone: false, flaws: [], severity: null, alertKey: null, excerpt: null, ...changes,
+    finding: null, executiveSummary: null, failure: null, budgetExceeded: null, evidenceDegraded: false, objectGone: false, flaws: [], severity: null, alertKey: null, excerpt: null, outcome: null, ...changes,
   };
 }
 

@@ -33,6 +33,7 @@ from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
 from tarsy.controllers.slack.conversation import SlackApp, SlackConversation
+from tarsy.evidence.alerted import workload_of
 from tarsy.evidence.history.digests import Digests
 from tarsy.http.admission.webhook import Admission
 from tarsy.kube.client import KubeClient
@@ -58,6 +59,7 @@ from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
 from tarsy.store.notices import Notices
 from tarsy.store.object_history import ObjectHistory
+from tarsy.store.outcomes import Outcomes
 from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
 from tarsy.store.quotas import Quotas
@@ -191,6 +193,7 @@ def _controller(
             quotas=Quotas(pool, notifier.notify),
             reviews=Reviews(pool, metrics),
             scores=Scores(pool, metrics),
+            outcomes=Outcomes(pool, controlled.outcome_periods(), workload_of, metrics),
             git_texts=GitTextStore(pool),
         ),
         ControllerSettings(

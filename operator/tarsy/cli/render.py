@@ -21,6 +21,7 @@ from tarsy.prometheus_tools.picture import read_pictures, sparkline
 from tarsy.prometheus_tools.picture import write_time as picture_time
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
+from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.record.integrity import Integrity
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
@@ -127,6 +128,7 @@ class RunSummary:
         actions: what stages of kind Action did.
         running: names of the stages that are running.
         figures: calls, tokens and attempts; empty: unknown.
+        outcome: what became of its alert; None: not known.
     """
 
     name: str
@@ -139,6 +141,7 @@ class RunSummary:
     running: str = ""
     figures: str = ""
     actions: tuple[ActedView, ...] = ()
+    outcome: IncidentOutcome | None = None
 
     @classmethod
     def of_record(cls, record: InvestigationRecord) -> Self:
@@ -174,6 +177,7 @@ class RunSummary:
             failure=f"{plain(failure.reason)}: {plain(failure.message)}" if failure else None,
             running=running,
             actions=head.actions,
+            outcome=head.outcome,
         )
 
 
@@ -185,6 +189,8 @@ def outcome_block(run: RunSummary) -> RenderableType:
         lines += finding_lines(run.finding)
     for action in run.actions:
         lines += action_lines(action)
+    if run.outcome is not None:
+        lines.append(Text(outcome_sentence(run.outcome)))
     if run.executive_summary:
         lines.append(Text(f"Summary: {run.executive_summary.strip()}"))
     if run.failure is not None:

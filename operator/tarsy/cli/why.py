@@ -25,6 +25,7 @@ from tarsy.http.views.acted import ActedView
 from tarsy.http.views.timeline import ChangeForGitView, CitationView, FindingView, RunHead, TimelineView
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
+from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.record.integrity import Integrity
 from tarsy.record.run import State
 from tarsy.record.words import phase_of
@@ -82,6 +83,7 @@ class Why(View):
     changes_for_git: tuple[ChangeForGitView, ...] = ()
     actions: tuple[ActedView, ...] = ()
     claims: tuple[Reason, ...]
+    outcome: IncidentOutcome | None = None
     hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
 
 
@@ -128,6 +130,7 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
         chain=run.chain,
         finished_at=run.finished_at,
         summary=finding.summary,
+        outcome=run.outcome,
         confidence=finding.confidence,
         structured=finding.structured,
         notes=finding.notes,
@@ -158,6 +161,8 @@ def render_finding(explain_run: Why) -> RenderableType:
     blocks: list[RenderableType] = [head, Text(plain(explain_run.summary)), confidence]
     for action in explain_run.actions:
         blocks += action_lines(action)
+    if explain_run.outcome is not None:
+        blocks.append(Text(outcome_sentence(explain_run.outcome)))
     if not explain_run.structured:
         blocks.append(Text("The model did not give its finding in the form asked for: there is nothing to check."))
     for number, claim in enumerate(explain_run.claims, 1):

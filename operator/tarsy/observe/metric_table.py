@@ -121,6 +121,7 @@ SEARCHED = Label("outcome", ("found", "none", "failed"))
 ENDING = Label("ending", ("Confirmed", "Partly", "Unknown", "Refuted"))
 SCORE_RESULT = Label("result", ("completed", "failed", "refused", "expired"))
 FINDING_VERDICT = Label("verdict", ("Right", "Partly", "Wrong"))
+INCIDENT_OUTCOME = Label("outcome", ("Settled", "ChangedAndSettled", "Recurred"))
 CITATION = Label("outcome", ("held", "failed"))
 LIMIT = Label("limit", ("Tokens", "Cost", "ToolCalls", "Minutes", "Quota"))
 DISPATCH = Label("result", ("completed", "failed", "cancelled", "timed_out", "refused"))
@@ -308,6 +309,13 @@ EVAL_RUNS = _counter("eval_runs", "EvalRuns that have ended, by verdict.", EVAL_
 
 FINDING_VERDICTS = _counter(
     "finding_verdicts", "Verdicts of people on findings, by the confidence of the finding.", CONFIDENCE, FINDING_VERDICT
+)
+
+INCIDENT_OUTCOMES = _counter(
+    "incident_outcomes",
+    "What became of the alerts of findings, by the confidence of the finding.",
+    CONFIDENCE,
+    INCIDENT_OUTCOME,
 )
 
 SCHEDULE_TIMES = _counter("schedule_firings", "Times of AlertSchedules, by what became of them.", FIRING_RESULT)

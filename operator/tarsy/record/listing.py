@@ -10,6 +10,7 @@ from uuid import UUID
 from tarsy.record.finding import Finding
 from tarsy.record.flaws import Flaw
 from tarsy.record.history import BudgetExceeded
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.run import DesiredState, Failure, State
 from tarsy.record.usage import Usage
 
@@ -63,6 +64,7 @@ class InvestigationListItem:
     severity: str | None = None
     alert_key: str | None = None
     excerpt: str | None = None
+    outcome: IncidentOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

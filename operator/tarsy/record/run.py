@@ -18,6 +18,7 @@ from tarsy.record.acted import StageActed
 from tarsy.record.dispatch import Dispatch, HypothesisVerdict
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.messages import Message
 from tarsy.record.replay import ReplayReport
 from tarsy.record.usage import Usage
@@ -311,6 +312,7 @@ class InvestigationRecord:
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
     the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
     `waited_seconds` is the time for which it was parked before, `held_for` the quota that keeps it from starting.
+    `incident_outcome` is what became of its alert.
     """
 
     id: UUID
@@ -349,3 +351,4 @@ class InvestigationRecord:
     parked: ParkedRun | None = None
     waited_seconds: float = 0.0
     held_for: str | None = None
+    incident_outcome: IncidentOutcome | None = None

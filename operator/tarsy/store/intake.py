@@ -138,6 +138,7 @@ class Intake:
             ended = await connection.fetchval(*self._sql["ended"](group=what.group, last=what.last))
             if ended is not None:
                 await connection.execute(*self._sql["resolve"](id=ended))
+            await connection.execute(*self._sql["keep_early"](group=what.group, last=what.last))
             return "resolved", "Resolved" if ended is not None else "ResolvedUnknown", ended
         same = await connection.fetchval(*self._sql["same"](group=what.group, first=what.first, seconds=QUIET_SECONDS))
         if same is not None:
@@ -163,6 +164,7 @@ class Intake:
                         last=what.last,
                     )
                 )
+                await self._resolve_early(connection, incident, what)
                 return "folded", "Storm", incident
             in_storm = True
         draft = what.draft(what.first or await connection.fetchval(*self._sql["now"]()), in_storm)
@@ -183,7 +185,14 @@ class Intake:
                 incident_key=draft.incident_key,
             )
         )
+        await self._resolve_early(connection, incident, what)
         return "investigated", "StormBegins" if in_storm else "NewIncident", incident
+
+    async def _resolve_early(self, connection: asyncpg.Connection, incident: UUID, what: Occurrence) -> None:
+        """Ends an incident whose resolved notification came before its first one."""
+        early = self._sql["early"](group=what.group, first=what.first, seconds=QUIET_SECONDS)
+        if await connection.fetchval(*early) is not None:
+            await connection.execute(*self._sql["resolve"](id=incident))
 
     async def _before(self, connection: asyncpg.Connection, received: Received) -> Decision | None:
         row = await connection.fetchrow(
@@ -324,7 +333,7 @@ class Intake:
     async def purge(self, seconds: float) -> int:
         """Deletes data older than `seconds` but no incident that owes an Alert; returns the number of notifications."""
         deleted = 0
-        for statement in ("purge_notifications", "purge_incidents", "purge_bodies"):
+        for statement in ("purge_notifications", "purge_incidents", "purge_early", "purge_bodies"):
             while True:
                 gone = await self._execute(
                     "delete old notifications", statement, seconds=seconds, limit=_PURGED_AT_ONCE

@@ -12,6 +12,7 @@ from tarsy.record.first_attempt import FirstAttempt, HandedOnCall
 from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.ids import call_ref
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import read_marks
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.newer_words import known_or_text
@@ -35,6 +36,8 @@ from tarsy.record.run import (
 )
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
+
+_INCIDENT_OUTCOMES = frozenset(IncidentOutcome)
 
 
 def failure_of_row(row: asyncpg.Record) -> Failure | None:
@@ -278,11 +281,17 @@ def investigation(
         parked=_parked(row) if state is State.PARKED else None,
         waited_seconds=row["waited_seconds"],
         held_for=row["held_for"] if state is State.PENDING else None,
+        incident_outcome=incident_outcome(row["incident_outcome"]),
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),
         alert_cut=row["evidence_missing"].get(ALERT_DATA),
     )
+
+
+def incident_outcome(stored: str | None) -> IncidentOutcome | None:
+    """Returns a stored outcome; None: there is none, or a newer version wrote another word."""
+    return IncidentOutcome(stored) if stored in _INCIDENT_OUTCOMES else None
 
 
 def _parked(row: asyncpg.Record) -> ParkedRun:

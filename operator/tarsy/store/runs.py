@@ -62,11 +62,10 @@ _OVERDUE = RunOutcome(
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """An investigation to accept. `id` is the uid of its object; alert data and runbook are masked.
+    """An investigation to accept: `id` is the uid of its object, `alert_uid` that of its Alert; all texts are masked.
 
-    `cassette` is the record that a replay answers from; the alert of a `scheduled` one is of an AlertSchedule. `keys`
-    are those by which later runs find it, `precedents` the earlier investigations that its agents are told about.
-    """
+    `cassette` is the record that a replay answers from; the alert of a `scheduled` one is of an AlertSchedule. Later
+    runs find it by `keys`; its agents are told about `precedents`."""
 
     id: UUID
     namespace: str
@@ -80,6 +79,7 @@ class NewRun:
     cassette: bytes | None = None
     severity: str | None = None
     scheduled: bool = False
+    alert_uid: str | None = None
     keys: Sequence[str] = ()
     precedents: Sequence[Precedent] = ()
 
@@ -172,6 +172,7 @@ class Runs:
             "alert_key": alert_key(run.namespace_uid, plan.alert_type, run.alert_data),
             "precedent_keys": [clean(key) for key in run.keys],
             "precedents": stored_precedents(run.precedents),
+            "alert_uid": run.alert_uid,
         }
         accepting = self._sql["accept"](**values, **seal.of_acceptance(values).columns())
 

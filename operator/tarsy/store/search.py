@@ -18,6 +18,7 @@ import asyncpg
 
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage, PagePosition
 from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
@@ -55,6 +56,7 @@ class Filters:
     author: str | None = None
     flaws: Sequence[Flaw] = ()
     severities: Sequence[str] = ()
+    outcomes: Sequence[IncidentOutcome] = ()
     since: datetime | None = None
     until: datetime | None = None
     words: str | None = None
@@ -147,6 +149,8 @@ class Search:
             blocks["with_flaws"] = {"flaws": [flaw.value for flaw in filters.flaws]}
         if filters.severities:
             blocks["of_severities"] = {"severities": list(filters.severities)}
+        if filters.outcomes:
+            blocks["with_outcomes"] = {"outcomes": [one.value for one in filters.outcomes]}
         one_value: tuple[tuple[str, str, Any], ...] = (
             ("of_alert_type", "alert_type", filters.alert_type),
             ("of_chain", "chain", filters.chain),
@@ -292,4 +296,5 @@ def _listed(row: asyncpg.Record) -> InvestigationListItem:
         flaws=tuple(Flaw(one) for one in row["flaws"] if one in _FLAWS),
         severity=row["severity"],
         alert_key=None if row["alert_key"] is None else row["alert_key"].hex(),
+        outcome=rows.incident_outcome(row["incident_outcome"]),
     )

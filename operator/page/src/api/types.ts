@@ -96,6 +96,7 @@ export type Precedent = Schemas["PrecedentView"];
 export type Usage = Schemas["UsageView"];
 export type State = Item["state"];
 export type Flaw = Schemas["Flaw"];
+export type Outcome = Schemas["IncidentOutcome"];
 export type Confidence = Schemas["Confidence"];
 export type PhaseWords = Schemas["PhaseWords"];
 export type StepWords = Schemas["StepWords"];

@@ -20,7 +20,7 @@ export type Route =
   | { view: "sign-in"; code: string; next: string }
   | { view: "nowhere" };
 
-export const FILTERS = ["state", "flaw", "severity", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
+export const FILTERS = ["state", "flaw", "severity", "outcome", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
 export const SORTS = ["newest", "oldest", "finished", "duration", "severity", "confidence", "cost", "tokens"] as const;
 export type ListQuery = Partial<Record<(typeof FILTERS)[number], string>> & { sort?: string };
 

@@ -1,5 +1,5 @@
 /** Shows the cause, how sure the run is and why not more; what to do next; and the claims with their evidence. */
-import type { Acted, Finding } from "../api/types";
+import type { Acted, Finding, Outcome as OutcomeWord } from "../api/types";
 import { managers } from "../logic/approval";
 import { findingAsMarkdown } from "../logic/markdown";
 import type { NextSteps } from "../logic/nextSteps";
@@ -8,16 +8,18 @@ import { ACTIONS, CONFIDENCE, DOUBTS, SECTIONS, SUPPORT } from "../words";
 import { ActedLines } from "./ActedMark";
 import { DiffText } from "./DiffText";
 import { Markdown } from "./Markdown";
+import { Outcome } from "./Outcome";
 import { Copy, Section } from "./parts";
 
-type FindingProps = { finding: Finding; doubts: readonly string[]; actions?: readonly Acted[] };
+type FindingProps = { finding: Finding; doubts: readonly string[]; actions?: readonly Acted[]; outcome?: OutcomeWord | null | undefined };
 
-export function FindingCard({ finding, doubts, actions = [] }: FindingProps) {
+export function FindingCard({ finding, doubts, actions = [], outcome }: FindingProps) {
   return (
     <Section
       title={SECTIONS.finding}
       side={
         <>
+          {outcome && <Outcome outcome={outcome} />}
           <span className={`confidence c-${finding.confidence}`}>{CONFIDENCE[finding.confidence]}</span>
           <Copy label={ACTIONS.copy} text={() => findingAsMarkdown(finding)} />
         </>

@@ -1,8 +1,8 @@
-/** Selects what the list of investigations shows: text, phase, flaw, severity, alert type, chain, author and time. */
+/** Selects what the list of investigations shows: text, phase, flaw, severity, outcome, alert type, chain, author and time. */
 import { useEffect, useRef, useState } from "react";
 import { FIRST, fromField, LAST, toField } from "../logic/moments";
 import { FILTERS, SORTS, type ListQuery } from "../logic/route";
-import { ACTIONS, FLAWS, OPTIONS, PERIODS, PHASES, SEVERITIES, SORT } from "../words";
+import { ACTIONS, FLAWS, OPTIONS, OUTCOMES, PERIODS, PHASES, SEVERITIES, SORT } from "../words";
 
 type Props = { query: ListQuery; search: React.RefObject<HTMLInputElement | null>; onChange: (changed: ListQuery) => void };
 
@@ -26,6 +26,10 @@ export function ListFilters({ query, search, onChange }: Props) {
       <select aria-label="Severity" value={query.severity ?? ""} onChange={(event) => onChange({ severity: event.target.value })}>
         <option value="">{OPTIONS.anySeverity}</option>
         {Object.entries(SEVERITIES).map(([severity, name]) => <option key={severity} value={severity}>{name}</option>)}
+      </select>
+      <select aria-label="Outcome" value={query.outcome ?? ""} onChange={(event) => onChange({ outcome: event.target.value })}>
+        <option value="">{OPTIONS.anyOutcome}</option>
+        {Object.entries(OUTCOMES).map(([outcome, { name }]) => <option key={outcome} value={outcome}>{name}</option>)}
       </select>
       <Filter label="Alert type" value={query.alertType} onChange={(alertType) => onChange({ alertType })} />
       <Filter label="Chain" value={query.chain} onChange={(chain) => onChange({ chain })} />

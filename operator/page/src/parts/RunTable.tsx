@@ -7,6 +7,7 @@ import { investigationLink, type ListQuery } from "../logic/route";
 import { isFinished } from "../logic/timeline";
 import { ACTIONS, COLUMNS, CONFIDENCE, OPTIONS, SEVERITIES, SORT } from "../words";
 import { FlawBadges, SeverityBadge } from "./Flaws";
+import { Outcome } from "./Outcome";
 import { Marked } from "./Marked";
 import { Badge } from "./parts";
 import { Ago } from "./Time";
@@ -116,6 +117,7 @@ function Told({ item, query }: { item: Item; query: ListQuery }) {
     <>
       {item.finding && <span className={`confidence c-${item.finding.confidence}`} title={CONFIDENCE[item.finding.confidence]}>{item.finding.confidence}</span>}
       <FlawBadges flaws={item.flaws ?? []} query={query} most={SHOWN_FLAWS} />
+      {item.outcome && <Outcome outcome={item.outcome} />}
       {item.finding ? (
         <span className="told" title={item.finding.summary}>{query.search ? <Marked text={item.finding.summary} search={query.search} whole={query.searchIn === "timeline"} /> : item.finding.summary}</span>
       ) : item.failure ? (

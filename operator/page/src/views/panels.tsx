@@ -78,7 +78,7 @@ function citing({ item, timeline, show }: RunShown) {
 }
 
 function Conclusion({ finding, item, timeline }: RunShown) {
-  return finding && <FindingCard finding={finding} doubts={doubtsOf(finding, item)} actions={actionsOf(item, timeline.stages)} />;
+  return finding && <FindingCard finding={finding} doubts={doubtsOf(finding, item)} actions={actionsOf(item, timeline.stages)} outcome={item.outcome} />;
 }
 
 function Next({ finding, summary, timeline, failure, item }: RunShown) {

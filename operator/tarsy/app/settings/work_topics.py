@@ -1,6 +1,7 @@
 """Defines the topics of the work: Kubernetes, the database, execution, tool servers, destinations, controllers."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +12,7 @@ from tarsy.app.durations import seconds_of, seconds_or_forever
 from tarsy.app.settings.topic import FilePath, Flag, Names, SettingsTopic
 from tarsy.plan.destinations import Destinations, domain_of
 from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.record.incident_outcome import OutcomePeriods
 from tarsy.runtime.settings import WorkerSettings
 
 _WORKER = WorkerSettings()
@@ -19,6 +21,11 @@ _RESOLV_CONF = Path("/etc/resolv.conf")
 
 def _retention(value: str) -> str:
     seconds_or_forever(value)
+    return value
+
+
+def _duration(value: str) -> str:
+    seconds_of(value)
     return value
 
 
@@ -257,6 +264,16 @@ class ReconcileSettings(SettingsTopic):
         description="Smallest lower end of the 95 % interval of the share of right findings with confidence High. A "
         "Chain with 20 verdicts or more that is below it is not Calibrated.",
     )
+    outcome_settle: Annotated[str, AfterValidator(_duration), Flag("--outcome-settle")] = Field(
+        "24h",
+        description="Time after a finding within which its alert must be resolved, so that the outcome is Settled: a "
+        "number with s, m, h, d or w.",
+    )
+    outcome_recurrence: Annotated[str, AfterValidator(_duration), Flag("--outcome-recurrence")] = Field(
+        "24h",
+        description="Time after the resolve within which a firing of the alert is a recurrence, and after which the "
+        "outcome is Settled: a number with s, m, h, d or w.",
+    )
     server_check_seconds: Annotated[float | None, Flag("--server-check-seconds")] = Field(
         60.0,
         ge=1,
@@ -286,6 +303,13 @@ class ReconcileSettings(SettingsTopic):
         """The retention of replays in seconds; None: for ever."""
         return seconds_or_forever(self.replay_retention)
 
+    def outcome_periods(self) -> OutcomePeriods:
+        """Returns how long the incidents of findings are followed."""
+        settle, recurrence = (
+            timedelta(seconds=seconds_of(one)) for one in (self.outcome_settle, self.outcome_recurrence)
+        )
+        return OutcomePeriods(settle, recurrence)
+
 
 class SlackSettings(SettingsTopic):
     """Questions from Slack, in the threads of notifications."""
@@ -306,11 +330,6 @@ class SlackSettings(SettingsTopic):
         "https://slack.com/api",
         description="Base URL of Slack's Web API. People may ask in threads of notifications that were sent to it.",
     )
-
-
-def _duration(value: str) -> str:
-    seconds_of(value)
-    return value
 
 
 class HistorySettings(SettingsTopic):

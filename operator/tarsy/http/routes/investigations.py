@@ -21,6 +21,7 @@ from tarsy.http.routes.parameters import Limit, Moment, Namespaces, Token
 from tarsy.http.views.investigations import InvestigationItem, InvestigationList, InvestigationView
 from tarsy.plan.model import Plan
 from tarsy.record.flaws import Flaw
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.listing import PagePosition
 from tarsy.record.run import State
 from tarsy.record.words import state_of
@@ -67,6 +68,13 @@ class InvestigationsQuery(Query):
     severity: Annotated[
         tuple[Severity, ...],
         Field(max_length=3, description="Only alerts of this severity. Repeatable."),
+    ] = ()
+    outcome: Annotated[
+        tuple[IncidentOutcome, ...],
+        Field(
+            max_length=len(IncidentOutcome),
+            description="Only investigations whose alert had this outcome. Repeatable: any of them.",
+        ),
     ] = ()
     since: Moment | None = Field(default=None, description="Only investigations accepted at or after this time.")
     until: Moment | None = Field(default=None, description="Only investigations accepted before this time.")
@@ -153,6 +161,7 @@ def _filters(query: InvestigationsQuery, uids: dict[str, str]) -> Filters:
         author=query.author,
         flaws=query.flaw,
         severities=query.severity,
+        outcomes=query.outcome,
         since=query.since,
         until=query.until,
         words=query.search if by_words else None,

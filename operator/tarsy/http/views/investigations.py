@@ -18,6 +18,7 @@ from tarsy.plan.model import Plan, PlannedBudget
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
 from tarsy.record.trace import AgentDetail, RunInput, StageDetail
@@ -86,6 +87,11 @@ class InvestigationItem(RunRef):
         default=None,
         description="Equal for alerts that are alike: of one namespace and type, with equal labels, or equal text.",
     )
+    outcome: IncidentOutcome | None = Field(
+        default=None,
+        description="What became of the alert after the finding. Null while that is not known, and for alerts that no "
+        "sender resolves.",
+    )
     excerpt: str | None = Field(default=None, description="Text around what was searched for. Null without a search.")
 
     @classmethod
@@ -126,6 +132,7 @@ class InvestigationItem(RunRef):
             flaws=tuple(found.flaws),
             severity=found.severity,
             alert_key=found.alert_key,
+            outcome=found.outcome,
             excerpt=found.excerpt,
         )
 

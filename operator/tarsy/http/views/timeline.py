@@ -15,6 +15,7 @@ from tarsy.http.models import View
 from tarsy.http.views.acted import ActedView
 from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, RunRef
 from tarsy.record.finding import Claim, Confidence, Finding
+from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import Integrity
 from tarsy.record.replay import ReplayReport
 from tarsy.record.run import DesiredState, InvestigationRecord, State
@@ -198,6 +199,9 @@ class RunHead(RunRef):
     actions: tuple[ActedView, ...] = Field(
         default=(), description="What its stages of kind action did, in order. The finding does not depend on it."
     )
+    outcome: IncidentOutcome | None = Field(
+        default=None, description="What became of the alert after the finding. Null while that is not known."
+    )
 
     @classmethod
     def of(cls, record: InvestigationRecord) -> Self:
@@ -208,6 +212,7 @@ class RunHead(RunRef):
             name=record.name,
             uid=record.id,
             state=record.state,
+            outcome=record.incident_outcome,
             desired_state=record.desired_state,
             revision=record.revision,
             attempt=record.attempt,

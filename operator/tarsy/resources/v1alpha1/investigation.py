@@ -353,6 +353,12 @@ class InvestigationStatus(Status):
     )
     usage: UsageSummary | None = Field(default=None, description="Usage of the run so far.")
     finding: FindingSummary | None = Field(default=None, description="Summary of the finding.")
+    outcome: Literal["Settled", "Recurred", "ChangedAndSettled"] | None = Field(
+        default=None,
+        description="What became of the alert after the finding. Settled: it was resolved and did not fire again. "
+        "Recurred: it fired again. ChangedAndSettled: what the finding blames was changed, then it settled. Not set "
+        "while that is not known, and for alerts that no sender resolves.",
+    )
     replay: ReplaySummary | None = Field(
         default=None, description="How far a finished replay kept to its record. Not set for other runs."
     )
@@ -394,6 +400,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
             description="Outcome of the run, or NotAccepted while it waits.",
             wide=True,
         ),
+        Column("Outcome", ".status.outcome", description="What became of the alert after the finding.", wide=True),
         Column("Author", ".spec.author.username", description="User on whose behalf the run acts.", wide=True),
         Column("Finding", ".status.finding.summary", description="Summary of the finding.", wide=True),
     )

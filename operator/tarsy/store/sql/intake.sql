@@ -53,6 +53,19 @@ WHERE id = :id
 UPDATE incident SET resolved_at = coalesce(resolved_at, now()), last_received = now(), revision = revision + 1
 WHERE id = :id
 
+-- Keeps a resolved notification whose firing (its latest start is :last) is not known yet.
+-- name: keep_early
+INSERT INTO early_resolution AS e (group_hash, last_start)
+SELECT :group, :last WHERE :last::timestamptz IS NOT NULL
+    AND NOT EXISTS (SELECT FROM incident i WHERE i.group_hash = :group AND i.last_start >= :last)
+ON CONFLICT (group_hash) DO UPDATE SET last_start = greatest(e.last_start, excluded.last_start), received_at = now()
+
+-- Whether the end of what fires since :first came within the last :seconds already.
+-- name: early
+DELETE FROM early_resolution
+WHERE group_hash = :group AND last_start >= :first::timestamptz AND received_at > now() - make_interval(secs => :seconds)
+RETURNING true
+
 -- Waiting investigations: those of namespace :namespace, and all, where no namespace counts for more than :limit.
 -- name: waiting
 WITH RECURSIVE space AS (
@@ -210,6 +223,11 @@ DELETE FROM incident WHERE id IN (
         AND NOT EXISTS (SELECT FROM notification n WHERE n.incident = i.id)
         AND NOT EXISTS (SELECT FROM incident c WHERE c.parent = i.id)
     LIMIT :limit
+)
+
+-- name: purge_early
+DELETE FROM early_resolution WHERE group_hash IN (
+    SELECT group_hash FROM early_resolution WHERE received_at < now() - make_interval(secs => :seconds) LIMIT :limit
 )
 
 -- name: purge_bodies

@@ -10,7 +10,7 @@ id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_plann
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
     executive_summary_error, failure_reason, failure_message, parent, published_digest, seal, replay, replay_report,
-    parked_at, parked_for, parked_note, wake_at, waited_seconds, held_for
+    parked_at, parked_for, parked_note, wake_at, waited_seconds, held_for, incident_outcome
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id

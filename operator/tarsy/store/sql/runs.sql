@@ -19,8 +19,9 @@ WITH accepted AS (
     INSERT INTO precedent_key (investigation, namespace_uid, key)
     SELECT DISTINCT id, :namespace_uid, told FROM accepted, unnest(:precedent_keys::text[]) AS told
 )
-INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan, severity, alert_key, precedents)
-SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key, :precedents FROM accepted
+INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan, severity, alert_key, precedents,
+    alert_uid)
+SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key, :precedents, :alert_uid FROM accepted
 RETURNING investigation
 
 -- The desired state only moves forward. A pending run has no worker that could end it, so it ends here. The timeline

@@ -28,7 +28,7 @@ SELECT i.id, i.namespace, i.namespace_uid, i.name, i.alert_type, i.chain, i.chai
     i.cost_complete, i.budget_limit, i.budget_message, 
     (i.evidence_missing <> '{}' OR coalesce(i.finding->>'no_tool_called', '') = 'true') AS evidence_degraded, i.finding,
     i.executive_summary, i.failure_reason, i.failure_message, i.object_deleted_at, n.author->>'username' AS author,
-    s.finished AS stages_finished, s.running AS current_stage, i.replay, i.flaws, n.severity, n.alert_key
+    s.finished AS stages_finished, s.running AS current_stage, i.replay, i.flaws, i.incident_outcome, n.severity, n.alert_key
 FROM (
     SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} ORDER BY {order} LIMIT :limit
 ) found JOIN investigation i ON i.id = found.id JOIN investigation_input n ON n.investigation = i.id, LATERAL (
@@ -126,6 +126,8 @@ AND i.id IN (SELECT investigation FROM investigation_input WHERE author->>'usern
 AND i.parent IS NULL AND i.flaws <> '{}' AND i.flaws && :flaws::text[]
 -- name: of_severities
 AND i.id IN (SELECT investigation FROM investigation_input WHERE severity = ANY(:severities::text[]))
+-- name: with_outcomes
+AND i.incident_outcome = ANY(:outcomes::text[])
 -- name: since
 AND i.accepted_at >= :since::timestamptz
 -- name: until
