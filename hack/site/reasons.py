@@ -73,9 +73,16 @@ def reasons() -> dict[str, str]:
 
 def of(source: str) -> Iterator[str]:
     """The reasons that a module gives."""
-    for node in ast.walk(ast.parse(source)):
+    module = ast.parse(source)
+    constants = {
+        one.targets[0].id: one.value
+        for one in module.body
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+    }
+    for node in ast.walk(module):
         for value in _places(node):
-            for word in _words(value):
+            named = constants.get(value.id) if isinstance(value, ast.Name) else None
+            for word in _words(named or value):
                 if _WORD.match(word) and word not in OF_OTHERS:
                     yield word
 

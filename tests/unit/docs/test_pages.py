@@ -241,6 +241,7 @@ def test_every_rejection_of_the_intake_is_in_troubleshooting() -> None:
         ("class ModelErrorCode(StrEnum):\n    STALL = 'StreamStalled'", {"StreamStalled"}),
         ("PACKAGE_MISSING = 'PackageMissing'", {"PackageMissing"}),
         ("reason, what = 'AnswerTimeout', 'answer'", {"AnswerTimeout"}),
+        ("DONE = 'Done'; OTHER = 'Other'; tell(first, DONE, text)", {"Done"}),
         ("kind = 'Investigation'; f('NotThis')", set()),
         ("if error.reason != 'NotFound': raise", set()),
     ],
