@@ -1,16 +1,20 @@
 """Stages of kind Action: they act on a finding by approved calls, say so, and leave the finding as it is."""
 
 import json
+import re
 
 import pytest
 
+from tarsy.llm.protocol import GenerateRequest
 from tarsy.plan.model import Plan, ReplayPlan, StagePlan
 from tarsy.record.acted import ModelWord
 from tarsy.record.finding import Confidence
+from tarsy.record.integrity import EvidenceMarks, Integrity
+from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import RunOutcome, StageKind, State
 from tarsy.record.timeline import EventType, TimelineEvent
 from tarsy.record.waiting import RunWaits
-from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage
+from unit.engine.build import FakeToolboxes, Scene, ScriptedModels, agent, by_turn, call, live, plan, says, scene, stage
 from unit.engine.people import ScriptedPeople
 from wire.scripted_client import Answer
 
@@ -176,6 +180,50 @@ async def test_a_run_that_is_asked_to_conclude_does_not_begin_to_act() -> None:
     assert outcome.state is State.COMPLETED
     assert all(row.start.kind is not StageKind.ACTION for row in made.record.stages.values())
     assert SCALE not in [name for name, *_ in made.toolboxes.called]
+
+
+async def test_a_run_that_is_asked_to_conclude_while_people_decide_keeps_its_finding_and_acts_not() -> None:
+    made, people = start()
+    people._decided.clear()
+    with pytest.raises(RunWaits):
+        await made.run(CHAIN)
+    made.resume()
+    made.control.conclude()
+    people.approve(SCALE)
+    outcome = await made.run(CHAIN)
+    assert (outcome.state, summary(outcome)) == (State.COMPLETED, ("One replica is too few.", Confidence.LOW))
+    assert [name for name, *_ in made.toolboxes.called] == [LOOK]
+
+
+async def test_what_an_action_changed_contradicts_no_claim_about_the_cause() -> None:
+    """The cause is a state, which the agent that acts reads again after it has changed it."""
+    left = ["replicas: 1 of 3", "replicas: 3 of 3"]
+
+    async def look(_: str) -> ToolOutcome:
+        return await says(left.pop(0), EvidenceMarks(Integrity.K, state=True))("")
+
+    def brain(request: GenerateRequest) -> Answer:
+        if request.agent == "actor":
+            return by_turn({"actor": [Answer("Few.", tool_calls=(call(SCALE),)), look_again, Answer("Done.\nYES")]})(
+                request
+            )
+        refs = re.findall(r"\[callId: (call_[0-9a-f]{12})\]", "\n".join(m.content for m in request.messages))
+        if not refs:
+            return Answer(tool_calls=(call(LOOK),))
+        claim = {"text": "There is one.", "citations": [{"callId": refs[0], "quote": "replicas: 1 of 3"}]}
+        block = json.dumps({"summary": "One replica.", "confidence": "High", "claims": [claim]})
+        return Answer(f"One.\n\n```finding\n{block}\n```")
+
+    look_again = Answer(tool_calls=(call(LOOK),))
+    made, _ = start()
+    made.toolboxes.functions = {SCALE: says("scaled"), LOOK: look}
+    made.models = ScriptedModels(brain)
+    outcome = await made.run(CHAIN)
+
+    assert [name for name, *_ in made.toolboxes.called] == [LOOK, SCALE, LOOK] and left == []
+    assert outcome.finding is not None
+    (claim,) = outcome.finding.claims
+    assert (claim.supported, claim.contradicted, outcome.finding.confidence) == (True, False, Confidence.HIGH)
 
 
 async def test_a_replay_says_that_nothing_is_done_whatever_the_model_says() -> None:
