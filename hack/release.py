@@ -4,7 +4,8 @@ Decision: it pushes nothing and signs nothing: it makes files, and their sums. W
 they are published.
 
 With IMAGE=registry/name@sha256:... in the environment the rendered manifests name that image, by its digest; without,
-they name the image as the tree does, and the closing line says so.
+they name the image as the tree does, and the closing line says so. With RELEASE_URL=https://... the manifest for krew
+names the archive of the kubectl plugin there; without, krew needs `--archive`.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from hack import krew
 from hack.chart.packing import pack
 from hack.components import CHECKOUT, components, direct
 from hack.sbom import LICENCES, sbom, version
@@ -77,6 +79,9 @@ def build(out: Path, image: str | None) -> None:
     for path in sorted((CHECKOUT / "build" / "charts").glob("*.tgz")):
         shutil.copy(path, out / path.name)
     pack(CHECKOUT / "build" / "bundle", out / f"tarsy-olm-bundle-{version()}.tgz")
+    (wheel,) = out.glob("*.whl")
+    plugin = krew.pack_plugin(wheel, version(), out / f"tarsy-kubectl-plugin-{version()}.tar.gz")
+    krew.write(plugin, version(), os.environ.get("RELEASE_URL"), out / f"{krew.NAME}.yaml")
     found = components()
     bill = sbom(found, version(), direct(found), int(epoch))
     (out / "sbom.cdx.json").write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
