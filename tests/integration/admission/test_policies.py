@@ -77,6 +77,14 @@ async def test_operator_and_administrator_get_in_under_anothers_name(admin: Kube
     await admin.create(thing("ChatMessage", "restored", author=ALICE))
 
 
+async def test_only_who_may_name_others_marks_a_question_as_from_slack(admin: KubeClient, as_user: As) -> None:
+    async with as_user("alice", "on-call") as alice:
+        message = await refusal(lambda name: alice.create(thing("ChatMessage", name, author=ALICE, via="Slack")))
+    assert "spec.via: only the operator sets it; omit it" in message
+    made = await admin.create(thing("ChatMessage", "asked", author=ALICE, via="Slack"))
+    assert (made["spec"]["via"], made["spec"]["author"]) == ("Slack", ALICE)
+
+
 async def test_with_the_webhook_what_it_stamps_is_what_the_policies_want(
     webhook: Admission, admin: KubeClient, as_user: As
 ) -> None:
