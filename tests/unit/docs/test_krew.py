@@ -154,3 +154,27 @@ def test_an_installation_that_fails_leaves_nothing_behind(linked: Path, tmp_path
 
     assert done.returncode == 1 and "cannot make an environment" in done.stderr
     assert list((tmp_path / ".cache" / "tarsy").iterdir()) == []
+
+
+def test_the_launcher_installs_what_is_locked_and_the_wheel_and_resolves_nothing(linked: Path, tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    python = tmp_path / "python"
+    python.write_text(
+        f"""#!/bin/sh
+case "$1 $2" in
+  "-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python";;
+  "-m pip") shift 4; echo "$@" >> {asked};;
+esac
+"""
+    )
+    python.chmod(0o755)
+
+    done = run(linked, tmp_path, TARSY_PYTHON=str(python))
+
+    assert (done.returncode, done.stderr.count("installing version 1.2.3 once")) == (0, 1)
+    store = tmp_path / "store"
+    assert asked.read_text("utf-8").splitlines() == [
+        f"install --no-deps --require-hashes -r {store}/requirements.lock",
+        f"install --no-deps --no-index {store}/tarsy_operator-{VERSION}-py3-none-any.whl",
+    ]
+    assert run(linked, tmp_path).stderr == ""
