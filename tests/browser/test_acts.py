@@ -230,3 +230,25 @@ async def test_an_investigation_is_shared_as_a_link_or_as_markdown(page: "Page")
     await page.wait_for_function("window.copied.startsWith('# KubePodCrashLooping: shop/')")
     json = share.get_by_role("link", name="JSON")
     assert (await json.get_attribute("href") or "").startswith("/api/v1/namespaces/shop/investigations/")
+
+
+async def test_a_stage_is_folded_to_one_line_and_a_citation_opens_it(page: "Page") -> None:
+    await opened_state(page, "investigation-succeeded-high")
+    head = page.get_by_role("button", name="investigate", exact=True).last
+    await head.click()
+    assert await head.get_attribute("aria-expanded") == "false"
+    line = page.locator(".stage-row", has=head)
+    assert re.search(r"kubernetes-agent · \d+ events, \d+ tool calls", await line.inner_text())
+    assert await page.locator(".event", has_text="kubernetes.list_events").count() == 0
+    await page.locator(".claims blockquote button").first.click()
+    await page.locator(".event.chosen mark").wait_for()
+    assert await head.get_attribute("aria-expanded") == "true"
+
+
+async def test_a_result_that_was_handed_on_to_a_second_attempt_is_marked_in_the_timeline(page: "Page") -> None:
+    await opened_state(page, "investigation-escalated")
+    await page.get_by_label("Search in the timeline").fill("kubernetes.get_pods")
+    await page.get_by_role("button", name="Open all").click()
+    mark = page.locator(".event").get_by_text("from the first attempt")
+    await mark.wait_for()
+    assert await mark.is_visible()

@@ -278,6 +278,7 @@ export const NOUNS = {
   events: ["event", "events"],
   steps: ["step", "steps"],
   tools: ["tool", "tools"],
+  toolCalls: ["tool call", "tool calls"],
   toolsOffered: ["tool offered", "tools offered"],
   runs: ["run", "runs"],
   cases: ["case", "cases"],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { DeltaMessage, ServerMessage, TimelineMessage, ToldEvent } from "../src/api/types";
 import { EMPTY, reduce, rowsOf, type Timeline } from "../src/logic/timeline";
+import { stageHolding, summaryOf, withoutClosed } from "../src/logic/folds";
 
 const RUN = { namespace: "shop", name: "one", uid: "run" };
 const CHANNEL = "investigation:shop/one";
@@ -114,6 +115,15 @@ describe("rows", () => {
     expect(keys(new Map())).toEqual(["stage", "a", "b", "s"]);
     const head = rowsOf(two, new Map())[0];
     expect(head?.kind === "stage" && head.agents.map((agent) => agent.name)).toEqual(["first", "second"]);
+  });
+
+  it("of a folded stage are hidden and counted, and an event of it is found", () => {
+    const failed = event("f", { seq: 4, type: "llm_tool_call", metadata: { is_error: true }, execution: "agent-1" });
+    const rows = rowsOf(reduce(two, [told(failed)]), new Map(), 4);
+    expect(withoutClosed(rows, new Set(["stage"])).map((row) => row.key)).toEqual(["stage", "s"]);
+    expect(withoutClosed(rows, new Set()).length).toBe(rows.length);
+    expect(summaryOf(rows, "stage")).toEqual({ events: 3, calls: 1, failed: 1 });
+    expect([stageHolding(rows, "b"), stageHolding(rows, "s"), stageHolding(rows, "none")]).toEqual(["stage", null, null]);
   });
 
   it("show one agent where one was chosen", () => {

@@ -1,13 +1,13 @@
 /** Renders the visible part of the timeline, and follows its end while the reader is there. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { stageHolding, summaryOf, withoutClosed } from "../logic/folds";
 import { counted } from "../logic/format";
 import { holds, rowsOf, type Ev, type Row, type Timeline } from "../logic/timeline";
-import { ActedMark } from "../parts/ActedMark";
 import { useKeys } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
-import { Badge } from "../parts/parts";
 import { usePrinted } from "../parts/printing";
+import { StageHead } from "../parts/StageHead";
 import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; link: (id: string) => string; toStage: { stage: string } | null };
@@ -25,7 +25,9 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
   // On paper, all agents are shown.
   const rows = useMemo(() => rowsOf(timeline, printed ? new Map() : chosen, lanes), [timeline, chosen, lanes, printed]);
   const { isFolded, turn, turnAll, allOpen } = useFolds(finished, event);
-  const shown = useMemo(() => matching(rows, search), [rows, search]);
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  // A search looks into folded stages, too.
+  const shown = useMemo(() => (search.trim() ? matching(rows, search) : withoutClosed(rows, closed)), [rows, search, closed]);
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   useLayoutEffect(() => {
@@ -81,6 +83,8 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
       setFollowing(false);
       virtual.scrollToIndex(there, { align: "center" });
     } else if (timeline.events.has(event)) {
+      const stage = stageHolding(rows, event);
+      if (stage !== null && closed.has(stage)) setClosed((before) => toggled(before, stage));
       setSearch(""); // the event is in another tab, or filtered out
       setChosen(new Map());
     }
@@ -95,7 +99,10 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
     <EventRow ev={ev} chosen={ev.id === event} quote={ev.id === event && !printed ? quote : null} link={link(ev.id)} {...(finished ? { folded: isFolded(ev.id), onFold: () => turn(ev.id) } : {})} />
   );
   const shownRow = (row: Row) => {
-    if (row.kind === "stage") return <StageHead row={row} onAgent={(execution) => setChosen((before) => with_(before, row.stage, execution))} />;
+    if (row.kind === "stage") {
+      const summary = finished && !printed ? (closed.has(row.stage) ? summaryOf(rows, row.stage) : null) : undefined;
+      return <StageHead row={row} summary={summary} onFold={() => setClosed((before) => toggled(before, row.stage))} onAgent={(execution) => setChosen((before) => with_(before, row.stage, execution))} />;
+    }
     if (row.kind === "event") return eventRow(row.ev);
     return <div className="lanes">{row.events.map((ev, place) => <div key={ev?.id ?? place}>{ev && eventRow(ev)}</div>)}</div>;
   };
@@ -171,27 +178,6 @@ function toggled(before: ReadonlySet<string>, id: string): ReadonlySet<string> {
 /** Returns how far the end of the timeline is below the window, in pixels. Other sections may follow in narrow windows. */
 function below(list: HTMLElement | null): number {
   return list ? list.getBoundingClientRect().bottom + MARGIN - innerHeight : 0;
-}
-
-function StageHead({ row, onAgent }: { row: Row & { kind: "stage" }; onAgent: (execution: string | null) => void }) {
-  return (
-    <div className="stage-row" id={`stage-${row.stage}`}>
-      <h3>{row.name}</h3>
-      {row.state && <Badge state={row.state} of="step" />}
-      <ActedMark acted={row.acted} state={row.state} />
-      {row.agents.length > 1 && (
-        <div className="tabs" role="group" aria-label={`Agents of ${row.name}`}>
-          <button type="button" aria-pressed={row.chosen === null} onClick={() => onAgent(null)}>{ACTIONS.allAgents}</button>
-          {row.agents.map((agent) => (
-            <button type="button" key={agent.execution} aria-pressed={row.chosen === agent.execution} onClick={() => onAgent(agent.execution)}>
-              {agent.name}
-              {agent.streaming && <span className="live-dot" aria-label="live" role="img" />}
-            </button>
-          ))}
-        </div>
-      )}
-    </div>
-  );
 }
 
 function with_(before: ReadonlyMap<string, string>, stage: string, execution: string | null): ReadonlyMap<string, string> {
