@@ -194,6 +194,7 @@ export const SECTIONS = {
   evidence: "Evidence",
   alertText: "Text of the alert",
   review: "Was it right?",
+  score: "Scores by judges",
   executiveSummary: "Executive summary",
   questions: "Questions",
   usage: "Usage",
@@ -314,6 +315,27 @@ export const REVIEW = {
   note: "Note",
   stored: "Your Review was created.",
   more: "There are more; review the first ones, or use kubectl tarsy reviews.",
+} as const;
+
+export const SCORE_STATE_WORDS = { Waiting: "Waits", Started: "Is scored", Completed: "Scored", Failed: "Not scored", Refused: "Not allowed", Expired: "Waited too long" } as const;
+
+export const SCORE = {
+  of100: "of 100",
+  advice: "Advice of a model: it changes no finding and no confidence.",
+  bySuite: "by suite",
+  earlier: "by an earlier judge",
+  asked: "asked for",
+  missing: "Missing tool",
+  again: "Ask for another score",
+  askedFor: "Another score is asked for.",
+  mean: "mean",
+  lowest: "lowest",
+  scored: "scored in 30 days",
+  days: "Score the last 7 days again",
+  waiting: "waiting",
+  failed: "failed",
+  today: "tokens today",
+  none: "No score in 30 days by the present judge.",
 } as const;
 
 export const ACTIONS = {

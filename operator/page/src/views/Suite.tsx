@@ -7,6 +7,7 @@ import { casesByNeed, coverageOf, judgeInFull, judgeOf, marksOf, passRate, perce
 import { go, useGet, useNow, useTitle } from "../parts/context";
 import { Empty, Problem, Section, Verdict } from "../parts/parts";
 import { RungBar, RungLegend } from "../parts/Rungs";
+import { SuiteScores } from "../parts/Scores";
 import { ACTIONS, COLUMNS, EMPTY, MARKS, PROMOTION, SECTIONS, VIEWS } from "../words";
 
 type Props = { namespace: string; name: string; run: string | null; kase: string | null };
@@ -35,7 +36,7 @@ export default function SuitePage({ namespace, name, run, kase }: Props) {
             <span>at least {percent(found.passRateMin)} of the cases must pass</span>
             <span>{found.confidentWrongMax === 0 ? PROMOTION.noneWrong : `at most ${counted(found.confidentWrongMax, "mayBeWrong")}`}</span>
           </div>
-          {found.suite.conditions.filter((one) => one.status === "False").map((one) => (
+          {found.suite.conditions.filter((one) => one.status === "False" && !(one.type === "Scoring" && one.reason === "Disabled")).map((one) => (
             <div key={one.type} className="problem soft">{one.type}: {one.reason}. {one.message}</div>
           ))}
           <Chains suite={found} />
@@ -46,6 +47,7 @@ export default function SuitePage({ namespace, name, run, kase }: Props) {
             {found.omittedCases > 0 && <p className="hint">{counted(found.omittedCases, "cases")} of older runs not shown</p>}
           </Section>
           {run && <Samples namespace={namespace} suite={name} run={run} kase={kase} />}
+          <SuiteScores namespace={namespace} name={name} />
         </>
       )}
     </div>

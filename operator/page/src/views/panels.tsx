@@ -21,6 +21,7 @@ import { Markdown } from "../parts/Markdown";
 import { hasPrecedents, PrecedentsCard } from "../parts/Precedents";
 import { Figures, Problem, Section } from "../parts/parts";
 import { ReviewBox } from "../parts/ReviewBox";
+import { ScoreBox } from "../parts/Scores";
 import { NEXT, SECTIONS } from "../words";
 import { Chat } from "./Chat";
 
@@ -52,6 +53,7 @@ export const PANELS: readonly RunPanel[] = [
   { name: "evidence", place: "answer", shows: ({ finding }) => (finding?.claims.length ?? 0) > 0, Panel: Claims },
   { name: "executive-summary", place: "answer", shows: ({ summary, item }) => Boolean(summary ?? item.executiveSummaryError), Panel: Summary },
   { name: "review", place: "answer", shows: ({ finished, finding, state }) => finished && finding !== null && state !== "cancelled", Panel: Review },
+  { name: "score", place: "answer", shows: ({ finished, finding, item }) => finished && finding !== null && !item.replay, Panel: Score },
   { name: "questions", place: "answer", shows: ({ finished, state }) => finished && state !== "cancelled", Panel: Questions },
   { name: "alert", place: "context", shows: () => true, Panel: AlertText },
   { name: "precedents", place: "context", shows: ({ timeline }) => hasPrecedents(timeline), Panel: Earlier },
@@ -113,6 +115,10 @@ function Earlier({ item, timeline }: RunShown) {
 
 function Review({ item }: RunShown) {
   return <ReviewBox namespace={item.namespace} name={item.name} uid={item.uid} />;
+}
+
+function Score({ item }: RunShown) {
+  return <ScoreBox namespace={item.namespace} name={item.name} uid={item.uid} />;
 }
 
 function Questions({ item, timeline }: RunShown) {
