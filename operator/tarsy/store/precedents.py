@@ -197,5 +197,6 @@ def _precedent(row: asyncpg.Record, match: PrecedentMatch, matched: str, score: 
         confidence=Confidence(finding.confidence),
         ending=_ENDINGS.get(row["verdict"], PrecedentEnding.UNKNOWN),
         reviewer=", ".join(row["reviewed_by"]) if row["verdict"] and row["reviewed_by"] else None,
+        outcome=row["incident_outcome"],
         score=score,
     )

@@ -230,3 +230,13 @@ async def test_names_in_claims_without_support_are_no_keys(pool: asyncpg.Pool) -
     ]
     for odd in ({}, {"claims": None}, {"claims": "x"}, {"claims": [1, {"supported": True}]}):
         assert await pool.fetch("SELECT * FROM blamed_objects($1::jsonb)", odd) == []
+
+
+async def test_what_became_of_the_incident_is_told_beside_the_verdict(pool: asyncpg.Pool) -> None:
+    run = await ended(pool, "by-workload")
+    await ended(pool, "by-words", alert="Errors of checkout", summary="Deployment checkout was scaled to zero.")
+    await pool.execute("UPDATE investigation SET incident_outcome = 'Recurred'")
+    found = await PrecedentSearch(pool).find(query())
+    assert [(one.outcome, one.ending) for one in found] == [("Recurred", PrecedentEnding.UNKNOWN)] * 2
+    await pool.execute("UPDATE investigation SET incident_outcome = NULL WHERE id = $1", run)
+    assert (await PrecedentSearch(pool).find(query()))[0].outcome is None

@@ -1,7 +1,7 @@
 -- Finds finished investigations that a new run is told about.
 
 -- name: _told
-i.id, i.namespace, i.name, i.finished_at, i.finding, i.executive_summary, i.verdict, i.reviewed_by
+i.id, i.namespace, i.name, i.finished_at, i.finding, i.executive_summary, i.verdict, i.reviewed_by, i.incident_outcome
 
 -- A verdict counts as the reviews of the run say; without one nobody knows.
 -- name: _reviews
