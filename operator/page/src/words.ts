@@ -209,6 +209,7 @@ export const SECTIONS = {
   skills: "Skills",
   runbooks: "Runbooks",
   schedules: "Schedules",
+  quotas: "Quotas",
   usageByDay: "By day",
   usageByGroup: "By group",
   sent: "Messages sent",
@@ -470,6 +471,7 @@ export const EMPTY = {
   noCalls: "No calls yet.",
   selectCall: "Select a call to see its details.",
   noUsage: "No usage in this period.",
+  noQuotas: "No quotas: spending is not limited.",
   noWarnings: "No warnings.",
   noChains: "No chains.",
   noServers: "No MCP servers.",
@@ -523,6 +525,15 @@ export const APPROVAL = {
 
 /** Words about the limits of a run. */
 export const METERS = { title: "Used of its limits", of: "of", tokens: COLUMNS.tokens, cost: COLUMNS.cost, time: "Time", toolCalls: COLUMNS.toolCalls, iterations: "Iterations" } as const;
+
+export const QUOTAS = {
+  title: "Spent of its limits",
+  limits: { dollars: "US dollars", tokens: COLUMNS.tokens, investigations: "Investigations" },
+  reserved: "reserved",
+  until: "until",
+  exceeded: "No room:",
+  happens: { Queue: "investigations wait.", Reject: "investigations are rejected.", TriageOnly: "investigations ask no model." },
+} as const;
 
 export const PRECEDENTS = {
   title: "Earlier investigations",

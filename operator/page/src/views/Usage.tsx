@@ -1,12 +1,15 @@
 /** Shows tokens and cost over time and by group. */
-import type { Usage } from "../api/types";
+import type { Quotas, Usage } from "../api/types";
 import { cost, count } from "../logic/format";
 import { percent } from "../logic/suite";
 import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
+import { QuotaBars } from "../parts/QuotaBars";
 import { COLUMNS, EMPTY, GROUPS, OPTIONS, SECTIONS, VIEWS } from "../words";
 
 const BY = Object.entries(GROUPS);
+/** Seconds between two looks at what is spent. */
+const QUOTA_SECONDS = 15;
 const DAYS = [1, 7, 30, 90, 365];
 
 export default function UsagePage({ by, days }: { by: string; days: number }) {
@@ -15,6 +18,7 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
   const group = BY.some(([name]) => name === by) ? by : "model";
   const daily = useGet<Usage>("/usage", { by: "day", days, namespace, limit: 366 });
   const grouped = useGet<Usage>("/usage", { by: group, days, namespace });
+  const quotas = useGet<Quotas>("/investigationquotas", { namespace, limit: 200 }, QUOTA_SECONDS);
   const total = grouped.value?.total;
   const to = (changed: { by?: string; days?: number }) => {
     const next = { by: group, days, ...changed };
@@ -39,6 +43,17 @@ export default function UsagePage({ by, days }: { by: string; days: number }) {
           <div><dt>{COLUMNS.modelCalls}</dt><dd>{count(total.calls)}</dd></div>
           <div><dt>{COLUMNS.interrupted}</dt><dd>{total.interrupted}</dd></div>
         </dl>
+      )}
+      {quotas.value && (
+        <Section title={SECTIONS.quotas}>
+          {quotas.value.items.length === 0 && <Empty>{EMPTY.noQuotas}</Empty>}
+          {quotas.value.items.map((one) => (
+            <article key={one.uid}>
+              <h3>{one.namespace}/{one.name}</h3>
+              <QuotaBars quota={one} />
+            </article>
+          ))}
+        </Section>
       )}
       <Section title={SECTIONS.usageByDay}>{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>{EMPTY.noUsage}</Empty>)}</Section>
       <Section
