@@ -50,6 +50,7 @@ from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
 from tarsy.store.judge_calls import JudgeCalls
+from tarsy.store.outcomes import Outcomes
 from tarsy.store.precedents import PrecedentSearch
 from tarsy.store.questions import Questions
 from tarsy.store.reads import Reads
@@ -189,6 +190,7 @@ class Desk:
                     approvals=self.approvals,
                     definitions=self.definitions,
                     reviews=self.reviews,
+                    outcomes=Outcomes(self.pool),
                     scores=Scores(self.pool, metrics),
                     git_texts=GitTextStore(self.pool),
                 ),
