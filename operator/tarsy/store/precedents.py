@@ -24,6 +24,9 @@ MOST_CANDIDATES = 20
 """Maximum candidates of one kind of match."""
 
 _LOOKED_AT = 300
+_LOOKED_AT_BY_WORDS = 60
+"""A word that very many runs share is met in the runs of all namespaces: each of these costs twenty of others there."""
+
 _CHANGED = 50
 _SECONDS = 2
 _LONGEST_KEY = 512
@@ -156,7 +159,7 @@ def words_statement(statement: Statement, query: PrecedentQuery) -> tuple[Any, .
         run=query.run,
         namespaces=list(spaces),
         namespace_uids=list(spaces.values()),
-        looked=_LOOKED_AT,
+        looked=_LOOKED_AT_BY_WORDS,
         limit=MOST_CANDIDATES,
     )
 
