@@ -160,6 +160,7 @@ async def test_a_resolve_before_the_finding_counts_from_the_finding(pool: asyncp
 HISTORY = (("fires", 0), ("fires", 0), ("ends", 0))
 
 
+@pytest.mark.sweep("another order")
 @pytest.mark.parametrize(
     "skew", [timedelta(0), timedelta(days=-3), timedelta(days=3)], ids=["right", "behind", "ahead"]
 )

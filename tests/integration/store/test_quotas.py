@@ -276,6 +276,7 @@ async def test_periods_follow_utc_whatever_the_session(
 # Properties
 
 
+@pytest.mark.sweep("another order")
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("limit", [LIMIT - 1, LIMIT, LIMIT + 1])
 async def test_no_interleaving_exceeds_the_limit_or_loses_a_token(pool: asyncpg.Pool, seed: int, limit: int) -> None:

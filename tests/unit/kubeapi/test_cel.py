@@ -1,5 +1,6 @@
 """Tests the expression language: values, errors, and agreement with another implementation."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,25 @@ CASES: list[tuple[Any, Any]] = [
 ]
 
 
+INTO_NOTHING = re.compile(r"has\(self\.(\w+)\[")
+"""celpy's has() answers false where what it looks into is missing; there Kubernetes fails, as ours does."""
+
+
+def test_has_fails_where_what_it_looks_into_is_missing() -> None:
+    with pytest.raises(CelError, match="stages"):
+        evaluate("has(self.stages[0].kind)", self={})
+
+
 def test_rules_of_the_project_agree_with_another_implementation() -> None:
     environment = celpy.Environment()
     judged = 0
     for rule in rules():
         ours = compile_program(rule, ["self", "oldSelf"])
         theirs = environment.program(environment.compile(rule))
+        into = INTO_NOTHING.search(rule)
         for new, old in CASES:
+            if into and into[1] not in new:
+                continue
             try:
                 expected: Any = bool(
                     theirs.evaluate({"self": celpy.json_to_cel(new), "oldSelf": celpy.json_to_cel(old)})

@@ -25,6 +25,7 @@ CAPABILITIES = {"basic install", "seamless upgrades", "full lifecycle", "deep in
 TEXTS = {"category", "license", "operator", "operatorCapabilities"}
 LISTS = {"crds", "crdsExamples", "images"}
 IMAGE = "registry.example.com/tarsy:9.9"
+pytestmark = pytest.mark.heavy("renders both charts; test_manifests holds what they are made of")
 rendered = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl renders the manifests")
 
 

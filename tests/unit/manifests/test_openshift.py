@@ -8,6 +8,7 @@ import pytest
 from hack.chart.rendering import kustomized
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl renders the manifests")
+larger = pytest.mark.heavy("kubectl renders the base beside it")
 COMPONENTS = (
     "components/git-fetcher",
     "components/github-tools",
@@ -20,7 +21,14 @@ COMPONENTS = (
 IDENTITY = ("runAsUser", "runAsGroup", "fsGroup")
 
 
-@pytest.mark.parametrize("overlay", ["base", "overlays/workers", "overlays/ha"])
+@pytest.mark.parametrize(
+    "overlay",
+    [
+        "base",
+        pytest.param("overlays/workers", marks=larger),
+        pytest.param("overlays/ha", marks=larger),
+    ],
+)
 def test_openshift_chooses_the_user_of_every_pod_and_nothing_else_changes(overlay: str) -> None:
     usual = kustomized((overlay, "library"), COMPONENTS)
     there = kustomized((overlay, "library"), (*COMPONENTS, "components/openshift"))
