@@ -19,12 +19,12 @@ from tarsy.controllers.runs.inputs import KeptText, no_text
 from tarsy.controllers.runs.runbooks import Runbooks
 from tarsy.controllers.schedules.times import FiringResult
 from tarsy.controllers.tool_workloads.pod_users import PodUsers
-from tarsy.evals.calibration import HIGH_FLOOR
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.record.run import InvestigationRecord
+from tarsy.record.shown_confidence import HIGH_FLOOR
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore

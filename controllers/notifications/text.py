@@ -17,6 +17,7 @@ from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.git_change import MAX_CHANGES
 from tarsy.record.run import InvestigationRecord
+from tarsy.record.shown_confidence import shown_confidence
 from tarsy.record.text import clean
 from tarsy.store.notices import NoticeOccasion
 
@@ -145,7 +146,7 @@ def slack_message(
     if occasion == "ended":
         about.append(f"{record.usage.total_tokens:,} tokens")
         if finding is not None:
-            about.append(f"confidence {finding.confidence.value}")
+            about.append(f"confidence {shown_confidence(finding.confidence, record.high_verdicts)}")
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": _cut(title, HEADER_LIMIT), "emoji": False}},
         {"type": "context", "elements": [{"type": "mrkdwn", "text": " · ".join(about)}]},

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from tarsy.controllers.machinery.context import ReconcileContext
-from tarsy.evals.calibration import ENOUGH_VERDICTS, ClassCalibration, calibrate, counted_right
+from tarsy.evals.calibration import ClassCalibration, calibrate, counted_right
 from tarsy.record.finding import Confidence
 from tarsy.record.review import JudgedFinding
+from tarsy.record.shown_confidence import ENOUGH_VERDICTS
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus
 from tarsy.resources.v1alpha1.common import ConditionType

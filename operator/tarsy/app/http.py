@@ -56,11 +56,13 @@ async def http_server(
         stack.push_async_callback(pool.close)
         watch_pool(connections.metrics, pool, "http")
         callers = await stack.enter_async_context(connections.client.without_identity())
-        live = Hub(pool, Listener(database.listen_url or database.url, CHANNELS), Notifier(pool))
+        floor = settings.controller.calibration_floor
+        listener = Listener(database.listen_url or database.url, CHANNELS)
+        live = Hub(pool, listener, Notifier(pool), calibration_floor=floor)
         connections.metrics.pull(STREAMS, lambda: {(): live.open_connections})
         services = Services(
             pool=pool,
-            reads=Reads(pool),
+            reads=Reads(pool, floor),
             kube=connections.client,
             callers=callers,
             access=AccessReviews(connections.client),

@@ -179,7 +179,7 @@ def _controller(
         KubernetesPorts(client, Events(client, instance=instance), secrets),
         StorePorts(
             runs,
-            Reads(pool),
+            Reads(pool, controlled.calibration_floor),
             Questions(pool, notifier.notify, metrics),
             intake,
             ProviderSlots(pool, notifier.notify).publish,
@@ -235,7 +235,7 @@ def _slack(
         SlackApp(*files, chosen.api_url, settings.web_ui.url),
         connections.client,
         questions,
-        Reads(connections.pool),
+        Reads(connections.pool, settings.controller.calibration_floor),
         sender,
         settings.outbound.destinations(),
         namespace=settings.controller.operator_namespace,

@@ -129,6 +129,7 @@ class RunSummary:
         running: names of the stages that are running.
         figures: calls, tokens and attempts; empty: unknown.
         outcome: what became of its alert; None: not known.
+        confidence: of the finding, as it is shown; None: in its own word.
     """
 
     name: str
@@ -142,6 +143,7 @@ class RunSummary:
     figures: str = ""
     actions: tuple[ActedView, ...] = ()
     outcome: IncidentOutcome | None = None
+    confidence: str | None = None
 
     @classmethod
     def of_record(cls, record: InvestigationRecord) -> Self:
@@ -178,6 +180,7 @@ class RunSummary:
             running=running,
             actions=head.actions,
             outcome=head.outcome,
+            confidence=_plain(head.finding.shown_confidence) if head.finding else None,
         )
 
 
@@ -186,7 +189,7 @@ def outcome_block(run: RunSummary) -> RenderableType:
     style = "bold green" if run.state is State.COMPLETED else "bold red"
     lines: list[RenderableType] = [Text(f"{run.name}: {run.phase}", style=style)]
     if run.finding is not None:
-        lines += finding_lines(run.finding)
+        lines += finding_lines(run.finding, run.confidence)
     for action in run.actions:
         lines += action_lines(action)
     if run.outcome is not None:
@@ -219,9 +222,14 @@ def timeline_block(event: EventView, *, wide: bool = False, full: bool = True) -
     return Group(block, Text(f"         {' '.join(ids)}", style="dim")) if wide and ids else block
 
 
-def finding_lines(finding: Finding) -> Iterator[RenderableType]:
-    """Renders a finding: its summary, each claim with its citations, and the notes."""
-    yield Text(f"Finding ({finding.confidence.value}): {finding.summary}")
+def finding_lines(finding: Finding, confidence: str | None = None) -> Iterator[RenderableType]:
+    """Renders a finding: its summary, each claim with its citations, and the notes.
+
+    Args:
+        finding: the finding.
+        confidence: as it is shown; None: in its own word.
+    """
+    yield Text(f"Finding ({confidence or finding.confidence.value}): {finding.summary}")
     for claim in finding.claims:
         mark, style = support_mark(claim.supported, claim.ungrounded, contradicted=claim.contradicted)
         yield Hanging(Text.assemble("  - ", (mark, style), f": {claim.text}"), 4)

@@ -78,6 +78,7 @@ class Why(View):
     finished_at: datetime | None
     summary: str
     confidence: Confidence
+    shown_confidence: str | None = Field(default=None, description="Confidence as people read it.")
     structured: bool
     notes: tuple[str, ...]
     changes_for_git: tuple[ChangeForGitView, ...] = ()
@@ -132,6 +133,7 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
         summary=finding.summary,
         outcome=run.outcome,
         confidence=finding.confidence,
+        shown_confidence=finding.shown_confidence,
         structured=finding.structured,
         notes=finding.notes,
         changes_for_git=finding.changes_for_git,
@@ -157,7 +159,9 @@ def render_finding(explain_run: Why) -> RenderableType:
     head.append(f"  {plain(explain_run.alert_type)}, chain {plain(explain_run.chain)}  ", style="dim")
     head.append(phase_of(explain_run.state), style="green" if good else "red")
     confidence = Text("Confidence: ")
-    confidence.append(explain_run.confidence.value, style=_CONFIDENCE.get(explain_run.confidence, "red"))
+    word = explain_run.confidence.value
+    shown = plain(explain_run.shown_confidence or word)
+    confidence.append(shown, style=_CONFIDENCE.get(explain_run.confidence, "red") if shown == word else "yellow")
     blocks: list[RenderableType] = [head, Text(plain(explain_run.summary)), confidence]
     for action in explain_run.actions:
         blocks += action_lines(action)

@@ -9,18 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tarsy.evals.statistics import Interval, wilson_interval
 from tarsy.record.finding import Confidence
+from tarsy.record.interval import Interval, wilson_interval
 from tarsy.record.review import JudgedFinding, ReviewVerdict
-
-ENOUGH_VERDICTS: Final = 20
-"""Verdicts from which on a class of confidence is judged."""
+from tarsy.record.shown_confidence import HighVerdicts
 
 RECENT_VERDICTS: Final = 20
 """Newest verdicts that are compared with those before them."""
-
-HIGH_FLOOR: Final = 0.5
-"""Smallest lower end of the interval of High, where the administrator sets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class ClassCalibration:
 
     def below(self, floor: float) -> bool:
         """Whether enough verdicts show that the share of right ones may be lower than `floor`."""
-        return self.total >= ENOUGH_VERDICTS and self.interval.low < floor
+        return HighVerdicts(self.right, self.total, floor).unreliable
 
 
 def calibrate(judged: Iterable[JudgedFinding]) -> list[ClassCalibration]:

@@ -5,22 +5,12 @@ wrong by more than the effect that people ask about, and a sum over a few hundre
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import comb, exp, lgamma, log, sqrt
-from statistics import NormalDist
+from math import comb, exp, lgamma, log
 
 MOST_CASES = 1_000
 """Maximum paired cases of a power calculation, whose time grows with the square of their number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A confidence interval of a proportion; both ends are in [0, 1]."""
-
-    low: float
-    high: float
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:
@@ -51,32 +41,6 @@ def pass_all_k(samples: int, passed: int, k: int) -> float:
     """
     _check(samples, passed, k)
     return comb(passed, k) / comb(samples, k)
-
-
-def wilson_interval(trials: int, successes: int, confidence: float = 0.95) -> Interval:
-    """Returns the score interval of a proportion (Wilson 1927), without a continuity correction.
-
-    Args:
-        trials: number of trials; without a trial the interval is [0, 1].
-        successes: number of them that succeeded.
-        confidence: in (0, 1).
-
-    Raises:
-        ValueError: the counts contradict each other, or the confidence is outside of (0, 1).
-    """
-    if not 0 <= successes <= trials:
-        raise ValueError(f"{successes} successes of {trials} trials")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"a confidence of {confidence} is not between 0 and 1")
-    if trials == 0:
-        return Interval(0.0, 1.0)
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    share = successes / trials
-    scale = 1.0 + z * z / trials
-    centre = (share + z * z / (2 * trials)) / scale
-    half = z / scale * sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials))
-    # At no and at all successes an end is the share itself, but for the rounding of the sums.
-    return Interval(min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)))
 
 
 def mcnemar_exact(worse: int, better: int) -> float:

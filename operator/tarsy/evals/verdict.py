@@ -13,13 +13,12 @@ from statistics import fmean
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.statistics import (
     MOST_CASES,
-    Interval,
     detectable_loss,
     mcnemar_exact,
     pass_all_k,
     pass_at_k,
-    wilson_interval,
 )
+from tarsy.record.interval import Interval, wilson_interval
 from tarsy.resources.v1alpha1.expectation import Gate
 
 POWER = 0.8

@@ -21,6 +21,7 @@ from tarsy.record.history import BudgetExceeded
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.messages import Message
 from tarsy.record.replay import ReplayReport
+from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.usage import Usage
 
 
@@ -312,7 +313,8 @@ class InvestigationRecord:
     of the alert a model received, when its context window was too small for all of it. `published_digest` is that of
     the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
     `waited_seconds` is the time for which it was parked before, `held_for` the quota that keeps it from starting.
-    `incident_outcome` is what became of its alert.
+    `incident_outcome` is what became of its alert. `high_verdicts` are those on findings of its Chain
+    with confidence High, if its own finding is one.
     """
 
     id: UUID
@@ -352,3 +354,4 @@ class InvestigationRecord:
     waited_seconds: float = 0.0
     held_for: str | None = None
     incident_outcome: IncidentOutcome | None = None
+    high_verdicts: HighVerdicts | None = None

@@ -20,6 +20,7 @@ from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
+from tarsy.store.reviews import MAX_JUDGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,16 @@ class Published:
 
 
 class Reads:
-    """Reads the record; every method raises StoreError when Postgres is unavailable or refuses."""
+    """Reads the record; every method raises StoreError when Postgres is unavailable or refuses.
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    Args:
+        pool: from `open_pool`.
+        calibration_floor: below which High is not relied on; None: not known, so records tell no verdicts of others.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, calibration_floor: float | None = None) -> None:
         self._pool = pool
+        self._floor = calibration_floor
         self._sql = load("reads")
 
     async def record(self, run: UUID) -> InvestigationRecord | None:
@@ -134,7 +141,7 @@ class Reads:
         return {row["id"] for row in await self._fetch("known", "known investigations", ids=list(ids))}
 
     async def _records(self, query: str, /, **values: Any) -> list[InvestigationRecord]:
-        found = await self._fetch(query, "investigations", **values)
+        found = await self._fetch(query, "investigations", judged=MAX_JUDGED, **values)
         if not found:
             return []
         stages: defaultdict[UUID, list[StageProgress]] = defaultdict(list)
@@ -144,7 +151,7 @@ class Reads:
         changes: defaultdict[UUID, list[ProviderChange]] = defaultdict(list)
         for row in await self._fetch("provider_changes", "changes of provider", ids=ids):
             changes[row["investigation"]].append(ProviderChange(row["revision"], row["reason"], row["message"]))
-        return [rows.investigation(row, stages[row["id"]], changes[row["id"]]) for row in found]
+        return [rows.investigation(row, stages[row["id"]], changes[row["id"]], self._floor) for row in found]
 
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:

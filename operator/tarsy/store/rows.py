@@ -34,6 +34,7 @@ from tarsy.record.run import (
     State,
     ToolCallRecord,
 )
+from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
 
@@ -236,7 +237,10 @@ def usage_of_row(row: asyncpg.Record) -> Usage:
 
 
 def investigation(
-    row: asyncpg.Record, stages: Iterable[StageProgress], changes: Iterable[ProviderChange] = ()
+    row: asyncpg.Record,
+    stages: Iterable[StageProgress],
+    changes: Iterable[ProviderChange] = (),
+    calibration_floor: float | None = None,
 ) -> InvestigationRecord:
     """Converts an investigation.
 
@@ -244,6 +248,7 @@ def investigation(
         row: with the columns of `reads.sql`.
         stages: its stages.
         changes: its changes of provider, oldest first.
+        calibration_floor: below which High is not relied on; None: not known.
     """
     state, shown = State(row["state"]), tuple(stages)
     return InvestigationRecord(
@@ -282,6 +287,7 @@ def investigation(
         waited_seconds=row["waited_seconds"],
         held_for=row["held_for"] if state is State.PENDING else None,
         incident_outcome=incident_outcome(row["incident_outcome"]),
+        high_verdicts=_high_verdicts(row["high_verdicts"], calibration_floor),
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),
@@ -292,6 +298,10 @@ def investigation(
 def incident_outcome(stored: str | None) -> IncidentOutcome | None:
     """Returns a stored outcome; None: there is none, or a newer version wrote another word."""
     return IncidentOutcome(stored) if stored in _INCIDENT_OUTCOMES else None
+
+
+def _high_verdicts(counted: Sequence[int] | None, floor: float | None) -> HighVerdicts | None:
+    return None if counted is None or floor is None else HighVerdicts(counted[0], counted[1], floor)
 
 
 def _parked(row: asyncpg.Record) -> ParkedRun:

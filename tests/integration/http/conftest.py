@@ -20,6 +20,7 @@ from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.kube.client import KubeClient
+from tarsy.record.shown_confidence import HIGH_FLOOR
 from tarsy.store.intake import Intake
 from tarsy.store.object_history import ObjectHistory
 from tarsy.store.reads import Reads
@@ -34,7 +35,7 @@ async def site(tarsy_api: LocalApi, kube: KubeClient, records: asyncpg.Pool) -> 
         callers = await stack.enter_async_context(kube.without_identity())
         services = Services(
             pool=records,
-            reads=Reads(records),
+            reads=Reads(records, HIGH_FLOOR),
             kube=kube,
             callers=callers,
             access=AccessReviews(kube),

@@ -25,6 +25,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.server import HttpServer, HttpSettings
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError, KubeClient
+from tarsy.record.shown_confidence import HIGH_FLOOR
 from tarsy.store.reads import Reads
 from tarsy_dev.objects import manifest, put
 from tarsy_dev.record_api import install_record_api
@@ -142,7 +143,7 @@ def services(pool: asyncpg.Pool, kube: KubeClient, callers: KubeClient, live: Hu
     """Services that remember nothing, so that what changes is seen at once."""
     return Services(
         pool=pool,
-        reads=Reads(pool),
+        reads=Reads(pool, HIGH_FLOOR),
         kube=kube,
         callers=callers,
         access=AccessReviews(kube, seconds=0.0),

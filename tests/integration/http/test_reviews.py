@@ -7,12 +7,15 @@ import pytest
 from integration.http.site import Site, Visitor
 from integration.store.build import worker
 from tarsy.cli.reviews import SaidReview, list_reviewable, show_reviews, write_reviews
+from tarsy.cli.why import explain_finding
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
 from tarsy.record.run import RunOutcome, State
+from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.store.claims import Claims
+from tarsy.store.reads import Reads
 from tarsy.store.reviews import Reviews
 from tarsy.store.runs import Runs
 
@@ -55,6 +58,47 @@ async def test_findings_are_listed_by_state_and_read_with_what_was_said(
     assert entry["author"] == "anna" and entry["note"] == "Half of it." and entry["counted"] is True
     done = await administrator.get(f"/namespaces/{namespace}/reviews", state="Reviewed")
     assert [(one["name"], one["reviewedBy"]) for one in done.body["items"]] == [("first", ["anna"])]
+
+
+async def test_high_is_shown_with_its_count_once_people_found_it_wrong_too_often(
+    site: Site, administrator: Visitor, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool, path = site.services.pool, f"/namespaces/{namespace}/investigations/run-0"
+    chain = f"chain-of-{namespace}"
+    for number in range(21):
+        await ended(site, namespace, f"run-{number}")
+    await pool.execute("UPDATE tarsy.investigation SET chain = $1 WHERE namespace = $2", chain, namespace)
+    first = (await administrator.get(path)).body["uid"]
+
+    async def judge(numbers: range, verdict: ReviewVerdict) -> None:
+        for number in numbers:
+            run = (await administrator.get(f"/namespaces/{namespace}/investigations/run-{number}")).body["uid"]
+            said = ReviewActivity(f"r-{number}", "anna", ReviewAction.COMPLETED, verdict)
+            await Reviews(pool).note(run, uuid4(), said)
+
+    async def shown() -> tuple[str, str, str]:
+        """As the investigation, its timeline and the command show it."""
+        whole, told = await administrator.get(path), await administrator.get(f"{path}/timeline")
+        async with DirectClient(site.base, token_of(administrator), namespace) as client:
+            capsys.readouterr()
+            await explain_finding(client, namespace, "run-0", "text")
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Confidence: ")]
+        word = line.removeprefix("Confidence: ").strip()
+        finding = told.body["investigation"]["finding"]
+        assert whole.body["finding"]["confidence"] == finding["confidence"] == "High"
+        return whole.body["finding"]["shownConfidence"], finding["shownConfidence"], word
+
+    await judge(range(12), ReviewVerdict.RIGHT)
+    await judge(range(12, 19), ReviewVerdict.PARTLY)
+    assert await shown() == ("High",) * 3, "19 verdicts are too few"
+    await judge(range(19, 20), ReviewVerdict.WRONG)
+    assert await shown() == ("High (12 of 20 right)",) * 3
+    record = await site.services.reads.record(first)
+    assert record is not None and record.high_verdicts == HighVerdicts(12, 20)
+    unknown = await Reads(pool).record(first)
+    assert unknown is not None and unknown.high_verdicts is None, "without a floor nothing is told"
+    await pool.execute("UPDATE tarsy.investigation SET chain = 'another' WHERE id = $1", first)
+    assert await shown() == ("High",) * 3, "verdicts on another Chain count for that"
 
 
 async def test_several_are_reviewed_at_once_and_each_refusal_is_told(

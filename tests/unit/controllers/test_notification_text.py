@@ -20,6 +20,7 @@ from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.git_change import ChangeForGit, ManagedObject
 from tarsy.record.run import Failure, RunOutcome, StageKind, StageProgress, State
+from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.usage import Usage
 from unit.controllers.builders import record
 
@@ -90,6 +91,13 @@ def test_a_webhook_is_told_what_programs_need():
     assert len(data["summary"]) == 2900
     assert (data["usage"]["inputTokens"], data["usage"]["costUSD"]) == (1000, 0.5)
     assert data["command"].startswith("kubectl tarsy timeline ")
+
+
+@pytest.mark.parametrize(("right", "shown"), [(14, "High (14 of 20 right)"), (15, "High")])
+def test_a_message_tells_how_often_high_was_right_where_that_is_too_seldom(right, shown):
+    told = dataclasses.replace(ended(finding=FINDING), high_verdicts=HighVerdicts(right, 20))
+    assert slack_message(told, "ended")["blocks"][1]["elements"][0]["text"].endswith(f" · confidence {shown}")
+    assert json.loads(webhook_body(told, "ended", AT))["data"]["confidence"] == "High"
 
 
 def test_objects_to_change_in_git_are_named_without_the_change():

@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 from tarsy.evals.statistics import (
     MOST_CASES,
-    Interval,
     cohen_kappa,
     detectable_loss,
     mcnemar_exact,
     mcnemar_power,
     pass_all_k,
     pass_at_k,
-    wilson_interval,
 )
+from tarsy.record.interval import Interval, wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ class Hub:
         check_seconds: interval between authorization checks of a stream.
         of_one: maximum concurrent connections of one caller.
         of_all: maximum concurrent connections of all callers.
+        calibration_floor: of `Reads`.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class Hub:
         check_seconds: float = CHECK_SECONDS,
         of_one: int = CONNECTIONS_OF_ONE,
         of_all: int = _CONNECTIONS,
+        calibration_floor: float | None = None,
     ) -> None:
-        self._reads = Reads(pool)
+        self._reads = Reads(pool, calibration_floor)
         self._heads = Heads(pool)
         self._listener = listener
         self._notifier = notifier

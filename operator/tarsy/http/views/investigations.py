@@ -21,6 +21,7 @@ from tarsy.record.flaws import Flaw
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
+from tarsy.record.shown_confidence import shown_confidence
 from tarsy.record.trace import AgentDetail, RunInput, StageDetail
 
 
@@ -39,17 +40,23 @@ class FindingBrief(View):
 
     summary: str
     confidence: Confidence
+    shown_confidence: str | None = Field(
+        default=None,
+        description="Confidence to show to people. If the Chain is not Calibrated, High stands with its count: "
+        "High (12 of 20 right). Null in lists",
+    )
     claims: int
     supported_claims: int = Field(description="Claims with at least one citation that was found in the record.")
 
     @classmethod
-    def of(cls, finding: Finding | None) -> Self | None:
-        """Converts a finding; None without one."""
+    def of(cls, finding: Finding | None, shown: str | None = None) -> Self | None:
+        """Converts a finding; None without one. `shown` is its confidence for people; None: in a list."""
         if finding is None:
             return None
         return cls(
             summary=finding.summary,
             confidence=finding.confidence,
+            shown_confidence=shown,
             claims=len(finding.claims),
             supported_claims=finding.supported_claims,
         )
@@ -300,10 +307,13 @@ class InvestigationView(InvestigationItem):
             replay_of: name of the investigation that it replays.
             plan: the frozen plan of the run; None: this version cannot read it.
         """
+        finding = record.outcome.finding if record.outcome else None
+        shown = shown_confidence(finding.confidence, record.high_verdicts) if finding else None
         return cls(
             replay=record.replay,
             replay_of=replay_of,
-            **{name: getattr(item, name) for name in InvestigationItem.model_fields},
+            **{name: getattr(item, name) for name in InvestigationItem.model_fields if name != "finding"},
+            finding=FindingBrief.of(finding, shown),
             deadline=record.deadline,
             plan_hash=record.plan_hash,
             interrupted_model_calls=record.interrupted_model_calls,

@@ -19,6 +19,7 @@ from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import Integrity
 from tarsy.record.replay import ReplayReport
 from tarsy.record.run import DesiredState, InvestigationRecord, State
+from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 
 
@@ -90,6 +91,11 @@ class FindingView(View):
 
     summary: str
     confidence: Confidence
+    shown_confidence: str | None = Field(
+        default=None,
+        description="Confidence to show to people. If the Chain is not Calibrated, High stands with its count: "
+        "High (12 of 20 right).",
+    )
     structured: bool = Field(description="False if the model did not return the finding in the requested format.")
     claims: tuple[ClaimView, ...]
     notes: tuple[str, ...] = Field(description="Changes to the output of the model, each with the reason.")
@@ -100,13 +106,14 @@ class FindingView(View):
     )
 
     @classmethod
-    def of(cls, finding: Finding | None) -> Self | None:
-        """Converts a finding; None without one."""
+    def of(cls, finding: Finding | None, high: HighVerdicts | None = None) -> Self | None:
+        """Converts a finding; None without one. `high` are the verdicts on findings of its Chain like it."""
         if finding is None:
             return None
         return cls(
             summary=finding.summary,
             confidence=finding.confidence,
+            shown_confidence=shown_confidence(finding.confidence, high),
             structured=finding.structured,
             claims=tuple(map(ClaimView.of, finding.claims)),
             notes=finding.notes,
@@ -220,7 +227,7 @@ class RunHead(RunRef):
             chain=record.chain,
             started_at=record.started_at,
             finished_at=record.finished_at,
-            finding=FindingView.of(outcome.finding) if outcome else None,
+            finding=FindingView.of(outcome.finding, record.high_verdicts) if outcome else None,
             final_analysis=outcome.final_analysis if outcome else None,
             executive_summary=outcome.executive_summary if outcome else None,
             failure=FailureView.of(outcome.failure) if outcome else None,

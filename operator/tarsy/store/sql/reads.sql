@@ -4,13 +4,26 @@
 -- name: _state
 CASE WHEN parked_at IS NULL THEN state WHEN wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END AS state
 
+-- Of a finding with confidence High: how many such findings of its Chain people called right, and how many they judged,
+-- among the newest verdicts that calibration counts (reviews.sql, judged).
+-- name: _high_verdicts
+CASE WHEN finding ->> 'confidence' = 'High' THEN (
+    SELECT ARRAY[count(*) FILTER (WHERE newest.verdict = 'Right'), count(*)]
+    FROM (
+        SELECT r.confidence, r.verdict FROM review_summary r
+        WHERE r.chain_namespace = investigation.chain_namespace AND r.chain = investigation.chain
+            AND r.verdict IS NOT NULL AND r.confidence IS NOT NULL
+        ORDER BY r.finished_at DESC LIMIT :judged
+    ) newest WHERE newest.confidence = 'High'
+) END AS high_verdicts
+
 -- name: _columns
 id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, {_state}, desired_state, attempt,
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
     executive_summary_error, failure_reason, failure_message, parent, published_digest, seal, replay, replay_report,
-    parked_at, parked_for, parked_note, wake_at, waited_seconds, held_for, incident_outcome
+    parked_at, parked_for, parked_note, wake_at, waited_seconds, held_for, incident_outcome, {_high_verdicts}
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id

@@ -95,6 +95,16 @@ def text_of(why: Why, width: int = 100) -> str:
     return out.getvalue()
 
 
+async def test_a_confidence_is_shown_with_the_count_that_the_server_gives() -> None:
+    high = finding(GOOD).model_copy(update={"confidence": Confidence.HIGH})
+    for shown, line in (("High (12 of 20 right)", "High (12 of 20 right)"), ("High", "High"), (None, "High")):
+        told = high.model_copy(update={"shown_confidence": shown})
+        door = FakeDoor({f"trace/mcp/{CALL}": [tool_call()]}, [])
+        why = await resolve_citations(door, head(State.COMPLETED), told)
+        assert f"Confidence: {line}\n" in text_of(why).replace(" \n", "\n")
+        assert why.confidence is Confidence.HIGH
+
+
 async def test_a_quote_is_shown_in_its_result_with_the_call_it_comes_from() -> None:
     why, door = await resolved(GOOD, GOOD)
     text = text_of(why)

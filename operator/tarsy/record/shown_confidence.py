@@ -1,0 +1,49 @@
+"""Writes the confidence of a finding as people read it.
+
+Decision: the word of the agents is neither raised nor lowered. Where people found so few findings of a Chain with
+confidence High right that it is not Calibrated, the word is shown with its count, and the reader decides.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tarsy.record.finding import Confidence
+from tarsy.record.interval import wilson_interval
+
+ENOUGH_VERDICTS: Final = 20
+"""Verdicts from which on a class of confidence is judged."""
+
+HIGH_FLOOR: Final = 0.5
+"""Smallest lower end of the interval of High, where the administrator sets none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HighVerdicts:
+    """Verdicts of people on the findings of a Chain with confidence High.
+
+    Attributes:
+        right: number of verdicts Right.
+        total: number of verdicts.
+        floor: smallest lower end of the 95 % interval of the share of right ones.
+    """
+
+    right: int
+    total: int
+    floor: float = HIGH_FLOOR
+
+    @property
+    def unreliable(self) -> bool:
+        """Whether the Chain is not Calibrated: enough verdicts, and the interval begins below the floor."""
+        return self.total >= ENOUGH_VERDICTS and wilson_interval(self.total, self.right).low < self.floor
+
+
+def shown_confidence(confidence: Confidence, high: HighVerdicts | None) -> str:
+    """Returns a confidence for people, such as `High (12 of 20 right)`.
+
+    Args:
+        confidence: of the finding.
+        high: verdicts on the findings of its Chain with confidence High; None: not counted.
+    """
+    if confidence is not Confidence.HIGH or high is None or not high.unreliable:
+        return confidence.value
+    return f"{confidence.value} ({high.right} of {high.total} right)"
