@@ -58,6 +58,7 @@ export const SUPPORT = {
 /** Flaws of a run: a name, and what it means. */
 export const DOUBTS = {
   why: "Why the confidence is not higher:",
+  calibration: "People found few findings of this chain with confidence High right.",
   but: "To bear in mind:",
   missing: "Evidence is missing:",
   own: "The agents rated it so themselves; no check lowered it.",

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { delayOf } from "../src/api/live";
 import type { Finding, Investigation, Item, Trace } from "../src/api/types";
+import { isDoubted, shownConfidence } from "../src/logic/confidence";
 import { ago, cost, duration, pretty } from "../src/logic/format";
 import { groupsOf } from "../src/logic/groups";
 import { merged } from "../src/logic/items";
@@ -138,7 +139,7 @@ describe("Markdown", () => {
 
   it("tells finding, alert and where each claim is from", () => {
     const finding = {
-      summary: "The key was renamed.", confidence: "High", structured: true, notes: [], changesForGit: [],
+      summary: "The key was renamed.", confidence: "High", shownConfidence: "High", structured: true, notes: [], changesForGit: [],
       claims: [{ text: "It was.", supported: false, ungrounded: [], contradicted: false, citations: [{ callId: "c", quote: "renamed", supported: false, reason: "no such call", interaction: null, stage: "look", agent: "first", tool: "logs", integrity: null, replaced: false }] }],
     } as Finding;
     const whole = { ...item("1"), alert: "pod crashes", runbook: null, stages: [], conditions: [], evidenceMissing: [] } as unknown as Investigation;
@@ -199,7 +200,7 @@ describe("coming again", () => {
 
 describe("a finding with a change for Git", () => {
   const change = { tool: "k8s.scale", objects: [{ object: "Deployment shop/checkout", managedBy: "Helm (release shop)" }], patch: "-  replicas: 1\n+  replicas: 3" };
-  const plain: Finding = { summary: "Too few.", confidence: "Low", structured: true, claims: [], notes: [], changesForGit: [] };
+  const plain: Finding = { summary: "Too few.", confidence: "Low", shownConfidence: "Low", structured: true, claims: [], notes: [], changesForGit: [] };
 
   it("has it as a diff, with the object and what manages it", () => {
     const text = findingAsMarkdown({ ...plain, changesForGit: [change] });
@@ -209,5 +210,22 @@ describe("a finding with a change for Git", () => {
 
   it("is as before without one", () => {
     expect(findingAsMarkdown(plain)).toBe("**Finding** (Low confidence): Too few.");
+  });
+});
+
+describe("a confidence", () => {
+  const found = (shownConfidence: string | null) => ({ summary: "It is so.", confidence: "High", shownConfidence, structured: true, claims: [], notes: [], changesForGit: [] }) as Finding;
+
+  it("is shown with its count where the server adds one, on the page and in Markdown", () => {
+    expect(isDoubted(found("High (12 of 20 right)"))).toBe(true);
+    expect(shownConfidence(found("High (12 of 20 right)"))).toBe("High (12 of 20 right)");
+    expect(findingAsMarkdown(found("High (12 of 20 right)"))).toBe("**Finding** (High (12 of 20 right)): It is so.");
+  });
+
+  it("has its usual name else, also of an older server", () => {
+    for (const one of ["High", null, undefined as unknown as null]) {
+      expect(isDoubted(found(one))).toBe(false);
+      expect(shownConfidence(found(one))).toBe("High confidence");
+    }
   });
 });

@@ -69,7 +69,7 @@ describe("followed investigations", () => {
     expect(newsOf({ ...one, state: "pending" }, item({ state: "running" }))).toBeNull();
     expect(now({ state: "parked" })).toMatchObject({ title: "Parked: KubePodCrashLooping", over: false });
     expect(newsOf({ ...one, state: "parked" }, item({ state: "parked" }))).toBeNull();
-    const finding = { summary: "x".repeat(300), confidence: "High", claims: 0, supportedClaims: 0 } as const;
+    const finding = { summary: "x".repeat(300), confidence: "High", shownConfidence: null, claims: 0, supportedClaims: 0 } as const;
     expect(now({ state: "completed", finding })).toEqual({ title: "Succeeded: KubePodCrashLooping", text: "x".repeat(200), over: true });
     expect(now({ state: "failed", failure: { reason: "NoFinding", message: "There is none." } })?.text).toBe("There is none.");
     expect(now({ state: "cancelled" })).toMatchObject({ text: "", over: true });

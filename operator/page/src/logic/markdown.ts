@@ -1,7 +1,8 @@
 /** Converts an investigation to Markdown, for pasting into a ticket. */
 import type { Finding, Investigation } from "../api/types";
-import { CONFIDENCE, EVENTS, SECTIONS, SUPPORT } from "../words";
+import { EVENTS, SECTIONS, SUPPORT } from "../words";
 import { managers } from "./approval";
+import { shownConfidence } from "./confidence";
 import { cost, duration, moment, phase, tokens, wordOf, words } from "./format";
 import { supportOf, writerOf } from "./support";
 import type { Ev, Timeline } from "./timeline";
@@ -21,7 +22,7 @@ function mark(claim: Finding["claims"][number]): string {
 }
 
 export function findingAsMarkdown(finding: Finding): string {
-  const lines = [`**Finding** (${CONFIDENCE[finding.confidence]}): ${finding.summary}`];
+  const lines = [`**Finding** (${shownConfidence(finding)}): ${finding.summary}`];
   for (const claim of finding.claims) {
     lines.push(`- ${mark(claim)} ${claim.text}`);
     for (const citation of claim.citations) {
