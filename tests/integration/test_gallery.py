@@ -7,6 +7,8 @@ import pytest
 from hack.gallery.__main__ import DOCS, FOLDER, play_all, written
 from hack.gallery.pages import PICTURES
 
+pytestmark = pytest.mark.heavy("all pages of the gallery; the golden scenarios are beside it")
+
 
 @pytest.fixture(scope="module")
 def pages() -> Mapping[str, str]:

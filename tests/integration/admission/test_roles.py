@@ -167,6 +167,7 @@ async def roles(server: LocalApi, admin: KubeClient) -> dict[str, str]:
     return GROUPS | {role: f"of-{role}" for role in CLUSTERS}
 
 
+@pytest.mark.heavy("every right of every role; http/test_authorization has the matrix of people")
 async def test_each_role_can_do_exactly_what_the_table_says(
     admin: KubeClient, roles: dict[str, str], request: pytest.FixtureRequest
 ) -> None:

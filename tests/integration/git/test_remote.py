@@ -27,6 +27,7 @@ async def problem(host: GitHost, commit: str, path: str, url: str | None = None,
     return caught.value.reason, caught.value.message
 
 
+@pytest.mark.sweep("another server")
 @pytest.mark.parametrize("filters", [True, False])
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 async def test_file_of_a_commit_is_read(host: GitHost, filters: bool, form: str) -> None:

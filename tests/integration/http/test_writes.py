@@ -244,6 +244,7 @@ async def test_an_equal_request_with_the_same_key_leads_to_the_same_alert(
     assert len(await site.services.kube.list("Alert", namespace)) == 2
 
 
+@pytest.mark.heavy("many at once; one equal request is beside it")
 async def test_many_equal_requests_at_once_make_one_alert(site: Site, administrator: Visitor, namespace: str) -> None:
     path = f"/namespaces/{namespace}/alerts"
     answers = await asyncio.gather(*(administrator.post(path, ALERT, Idempotency_Key="a") for _ in range(10)))

@@ -25,6 +25,7 @@ def answers(kubectl: Path) -> dict[str, list[str]]:
             session.close()
 
 
+@pytest.mark.heavy("two servers; the unit tests have the comparison")
 def test_two_servers_of_one_kind_do_not_differ() -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:

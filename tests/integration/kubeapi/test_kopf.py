@@ -16,6 +16,7 @@ from integration.kubeapi.conftest import WIDGETS, widget
 COUNT = 1000
 
 
+@pytest.mark.heavy("a thousand objects")
 @pytest.mark.usefixtures("widgets")
 async def test_kopf_sees_a_thousand_objects(http: aiohttp.ClientSession, api: EmbeddedApi, namespace: str) -> None:
     url = WIDGETS.format(namespace=namespace)

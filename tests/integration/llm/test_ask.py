@@ -82,6 +82,7 @@ async def test_a_refused_key_is_one_sentence_without_the_key(server: StandIn, tm
     assert "Traceback" not in beside
 
 
+@process_of_its_own
 async def test_without_a_key_it_says_where_to_put_it(server: StandIn, tmp_path: Path) -> None:
     status, _, beside = await ask(tmp_path, spec(server), key=None)
     assert status == 1

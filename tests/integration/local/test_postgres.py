@@ -144,6 +144,7 @@ def started() -> Iterator[tuple[LocalPostgres, Path]]:
         yield server, room / "data"
 
 
+@rare
 def test_it_listens_on_loopback_only_and_wants_its_password(started: tuple[LocalPostgres, Path]) -> None:
     dsn = started[0].dsn
     assert "@127.0.0.1:" in dsn
@@ -164,6 +165,7 @@ def test_the_password_is_in_a_private_file_and_in_no_argument(started: tuple[Loc
     assert password not in repr(server)
 
 
+@rare
 def test_data_survives_stop_and_start_and_the_temporary_kind_leaves_nothing(
     room: Path, postgres: Callable[..., LocalPostgres], monkeypatch: pytest.MonkeyPatch
 ) -> None:

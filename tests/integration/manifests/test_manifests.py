@@ -92,7 +92,9 @@ def test_a_second_apply_changes_nothing(installed: LocalApi, kubectl: Kubectl) -
 
 
 @pytest.mark.newer_api  # the fixture takes a webhook from older servers
-@pytest.mark.parametrize("folder", ["base", "library"])
+@pytest.mark.parametrize(
+    "folder", [pytest.param("base", marks=pytest.mark.heavy("the library is beside it")), "library"]
+)
 def test_kubectl_diff_is_clean_after_apply(installed: LocalApi, kubectl: Kubectl, folder: str) -> None:
     done = kubectl("diff", "-k", str(MANIFESTS / folder), ok=False)
     assert (done.returncode, done.stdout) == (0, "")
@@ -139,6 +141,7 @@ def test_the_operator_may_get_secrets_of_the_library_but_not_list_them(kubectl: 
     assert rights(kubectl, operator, "tarsy-library") == EVERYWHERE | SECRETS | LIBRARY
 
 
+@pytest.mark.heavy("kubectl applies it; the unit tests have the manifests")
 def test_a_tenant_lets_the_operator_get_its_secrets_by_the_component(
     installed: LocalApi, kubectl: Kubectl, operator: Path, tmp_path: Path
 ) -> None:
@@ -191,6 +194,7 @@ def test_the_tools_read_workloads_and_no_secrets(kubectl: Kubectl, tools: Path) 
     assert not {name for name, _ in found if name.startswith(("secrets", "roles", "leases")) or "tarsy.dev" in name}
 
 
+@pytest.mark.heavy("kubectl applies it; the unit tests have the manifests")
 def test_argo_cds_settings_take_the_health_checks_beside_what_is_there(installed: LocalApi, kubectl: Kubectl) -> None:
     kubectl("create", "namespace", "argocd")
     kubectl("create", "configmap", "argocd-cm", "-n", "argocd", "--from-literal=url=https://argocd.example.com")

@@ -228,6 +228,7 @@ async def test_a_toolbox_that_was_closed_opens_nothing(toolboxes: McpToolboxes) 
     assert outcome.is_error and "has ended" in outcome.content and children() <= before
 
 
+@pytest.mark.heavy("a server of others; ours is beside it")
 async def test_the_official_server_answers_over_stdio(toolboxes: McpToolboxes) -> None:
     server = plan("sdk", StdioTransport(command=sys.executable, args=(str(SDK_SERVER),)))
     async with toolboxes.open([server]) as box:

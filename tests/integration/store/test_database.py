@@ -39,6 +39,7 @@ async def own_pool(own_server: LocalPostgres) -> AsyncIterator[asyncpg.Pool]:
     opened.terminate()
 
 
+@pytest.mark.heavy("a server of its own; chaos/test_postgres restarts it under load")
 async def test_step_survives_a_restart_of_postgres(own_server: LocalPostgres, own_pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(own_pool)
     write = writer(own_pool, run, seconds=90)
@@ -53,6 +54,7 @@ async def test_step_survives_a_restart_of_postgres(own_server: LocalPostgres, ow
     assert [shown.content for shown in await Reads(own_pool).timeline(run)] == ["response"]
 
 
+@pytest.mark.heavy("a server of its own")
 async def test_step_gives_up_when_its_time_is_up(own_server: LocalPostgres, own_pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(own_pool)
     await asyncio.to_thread(own_server.stop)

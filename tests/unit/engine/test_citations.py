@@ -210,6 +210,7 @@ def test_more_claims_and_citations_than_fit_are_left_out_and_noted() -> None:
     assert len(read.model_dump_json()) < 1_000_000
 
 
+@pytest.mark.heavy("a megabyte each")
 def test_a_megabyte_of_citations_against_a_megabyte_of_result_is_checked_in_linear_time() -> None:
     quote = "a" * (QUOTE_LIMIT - 1) + "b"
     citation = {"callId": "call_a", "quote": quote}

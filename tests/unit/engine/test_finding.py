@@ -144,6 +144,7 @@ MEGABYTE = 1 << 20
 HOSTILE = ["```json\n", "```finding\n{\n", "```json\n```\n", "`", " ", "\n", "\t\n", "a", "```\n", "``` finding \n  "]
 
 
+@pytest.mark.sweep("another megabyte")
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_megabyte_of_hostile_text_is_read_in_linear_time(piece: str) -> None:
     started = time.process_time()

@@ -261,6 +261,7 @@ def test_forms_of_a_result_that_is_another_now_are_made_anew() -> None:
     assert store.of(result("two")).plain == "two"
 
 
+@pytest.mark.heavy("a megabyte each")
 def test_no_text_makes_a_search_slow() -> None:
     hostile = ["a" * 300_000, "a." * 150_000, "ab " * 100_000, "%41" * 100_000, "http:" * 60_000, "x=" * 150_000]
     for text in hostile:

@@ -229,6 +229,7 @@ async def test_no_more_sub_agents_than_allowed_run_at_the_same_time(concurrent: 
     assert max(seen) == most and len(children(s)) == 5
 
 
+@pytest.mark.heavy("ten thousand dispatches; the limit is beside it")
 async def test_a_model_that_dispatches_ten_thousand_times_has_its_limit_and_no_more() -> None:
     s = await _asked(parent(dispatches=10), [dispatch(n, task=f"part {n}") for n in range(10_000)])
 

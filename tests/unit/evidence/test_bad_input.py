@@ -416,6 +416,7 @@ def _steps(work: Callable[[], Any]) -> int:
     return count
 
 
+@pytest.mark.sweep("another number of objects")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_work_grows_with_the_number_of_objects_and_not_with_its_square(shape: str) -> None:
     def steps(count: int) -> int:

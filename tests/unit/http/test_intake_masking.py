@@ -37,6 +37,7 @@ class Api:
     ],
     ids=["all right", "slow, first", "slow, last", "wrong"],
 )
+@pytest.mark.sweep("another order")
 async def test_an_alert_is_masked_by_all_patterns_that_can_be_used(patterns: list[Any], masked: str) -> None:
     configuration = Configuration(cast(KubeClient, Api({"customPatterns": patterns})), "tarsy-library")
     filling = "x" * 300_000

@@ -186,12 +186,14 @@ def test_a_pattern_that_hangs_other_engines_does_not_hang_this_one(pattern: str)
     assert time.process_time() - begun < LONG
 
 
+@pytest.mark.heavy("slow patterns; test_many_slow_patterns is beside it")
 def test_a_pattern_that_looks_ahead_to_the_end_at_every_match_is_stopped() -> None:
     masker = build_masker([], custom=[SLOW])
     with pytest.raises(MaskingFailed, match="'greedy' took too long"):
         masker.mask("x" * 300_000)
 
 
+@pytest.mark.heavy("slow patterns; test_many_slow_patterns is beside it")
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_slow_pattern_costs_its_own_finds_and_no_others(place: int) -> None:
     others = [CustomPattern("badge", r"badge \d+", "[BADGE]"), CustomPattern("ticket", r"T-\d+", "[TICKET]")]
