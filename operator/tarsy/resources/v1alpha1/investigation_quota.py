@@ -58,8 +58,9 @@ class InvestigationQuotaSpec(Model):
         description="Calendar period after which counting starts anew. Periods follow UTC; weeks begin on Monday."
     )
     hard: QuotaHard = Field(
-        description="Limits of a period. A model call reserves its worst case before it is made; what is spent and "
-        "reserved never exceeds a limit."
+        description="Limits of a period. A model call reserves its worst case before it is made, and is refused if "
+        "what is spent and reserved would exceed a limit. If a provider counts more than was reserved, the difference "
+        "is spent too."
     )
     warn_at: Annotated[int, Field(ge=1, le=100)] = Field(
         default=80, description="Percent of a limit at which the condition Warned becomes True."
