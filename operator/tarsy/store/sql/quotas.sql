@@ -27,15 +27,19 @@ SELECT FROM quota WHERE uid = :uid FOR UPDATE
 -- name: forget_usage
 DELETE FROM quota_usage WHERE quota = :uid
 
--- Counts what the record has of the period: runs that started in it, and calls that began in it and have ended.
--- name: count_anew
-WITH now AS (
-    SELECT q.uid, q.namespace, q.period,
+-- A quota with its current period.
+-- name: _now
+now AS (
+    SELECT q.uid, q.namespace,
         date_trunc(q.period, clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS starts_at,
         (date_trunc(q.period, clock_timestamp() AT TIME ZONE 'UTC') + ('1 ' || q.period)::interval) AT TIME ZONE 'UTC'
             AS ends_at
     FROM quota q WHERE q.uid = :uid
-), counted AS (
+)
+
+-- Counts what the record has of the period: runs that started in it, and calls that began in it and have ended.
+-- name: count_anew
+WITH {_now}, counted AS (
     SELECT quota_share(i) AS share, count(*) AS investigations, 0 AS tokens, 0 AS usd
     FROM now JOIN investigation i ON i.namespace = now.namespace
     WHERE i.started_at >= now.starts_at AND i.parent IS NULL AND i.triage_for IS NULL
@@ -55,13 +59,7 @@ GROUP BY now.uid, now.starts_at, now.ends_at, s.share
 
 -- Reserves the worst cases of calls that have begun.
 -- name: reserve_open
-WITH now AS (
-    SELECT q.uid, q.namespace,
-        date_trunc(q.period, clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS starts_at,
-        (date_trunc(q.period, clock_timestamp() AT TIME ZONE 'UTC') + ('1 ' || q.period)::interval) AT TIME ZONE 'UTC'
-            AS ends_at
-    FROM quota q WHERE q.uid = :uid
-), open AS MATERIALIZED (
+WITH {_now}, open AS MATERIALIZED (
     SELECT now.*, c.id, quota_share(i) AS share, coalesce(c.worst_tokens, c.estimated_tokens) AS tokens,
         coalesce(c.worst_cost_usd, c.estimated_cost_usd) AS usd
     FROM now JOIN investigation i ON i.namespace = now.namespace AND i.state = 'running'
