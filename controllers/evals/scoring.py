@@ -38,7 +38,8 @@ from tarsy.record.run import InvestigationRecord
 from tarsy.record.score import ScoreState
 from tarsy.resources.v1alpha1 import EvalSuite, LLMProvider
 from tarsy.resources.v1alpha1.scoring import SuiteScoring
-from tarsy.runtime.score_call import SCORE_SECONDS, call_for_score, score_reservation
+from tarsy.runtime.judge_call import JUDGE_SECONDS
+from tarsy.runtime.score_call import call_for_score, score_reservation
 from tarsy.store.errors import StoreError
 from tarsy.store.scores import EndedScore, ScoreItem, ScoreReservation, Scores, ScoreSubject
 
@@ -51,7 +52,7 @@ UNAVAILABLE_SECONDS = 60.0
 AGAIN_SECONDS = 30.0
 """Seconds after a failed call until the next one about the same investigation, doubled after each."""
 
-LEASE_SECONDS = SCORE_SECONDS + 30
+LEASE_SECONDS = JUDGE_SECONDS + 30
 MOST_FAILURES = 3
 _AT_ONCE = 2
 _CALLS_A_ROUND = 5

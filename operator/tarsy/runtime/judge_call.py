@@ -1,4 +1,4 @@
-"""Calls the judge of a suite about one finding, in a cluster and on one machine alike."""
+"""Calls the judge of a suite, about one finding in a cluster and on one machine alike, or for a score."""
 
 import asyncio
 import logging
@@ -17,7 +17,8 @@ from tarsy.evals.checklist import (
     checklist_request,
     read_answers,
 )
-from tarsy.llm.protocol import ModelError
+from tarsy.llm.protocol import GenerateRequest, ModelError
+from tarsy.plan.model import ProviderPlan
 from tarsy.store.judge_calls import EndedJudgeCall
 
 _log = logging.getLogger(__name__)
@@ -26,6 +27,46 @@ JUDGE_SECONDS = 180.0
 """Time limit of a call with all retries."""
 
 _LONGEST_PROBLEM = 300
+
+
+class NoReply(Exception):
+    """The judge did not reply; the message says why, without secrets.
+
+    Args:
+        problem: a clause or a sentence.
+        cause: of the provider, where it said one.
+    """
+
+    def __init__(self, problem: str, cause: ModelError | None = None) -> None:
+        super().__init__(problem)
+        self.cause = cause
+
+
+async def reply_of_judge(
+    provider: ProviderPlan, request: GenerateRequest, models: Models, mask: Callable[[str], str], *, judge: str = "it"
+) -> JudgeReply:
+    """Sends a request to a judge, once.
+
+    Args:
+        provider: of the judge.
+        request: what it is asked.
+        models: clients for LLMProviders.
+        mask: takes secrets out of what a provider says of a failure.
+        judge: what the message of a timeout calls it.
+
+    Raises:
+        NoReply: there is none.
+    """
+    try:
+        async with asyncio.timeout(JUDGE_SECONDS), models.client(provider) as client:
+            return await ask_judge(client, request)
+    except ModelError as error:
+        raise NoReply(mask(error.message)[:_LONGEST_PROBLEM], error) from error
+    except TimeoutError:
+        raise NoReply(f"{judge} did not answer within {JUDGE_SECONDS:g} s") from None
+    except Exception as error:
+        _log.exception("the judge of a suite could not be called")
+        raise NoReply(f"an error in TARSy itself ({type(error).__name__}); the log has the details") from error
 
 
 async def call_judge(judge: FrozenJudge, text: str, models: Models, mask: Callable[[str], str]) -> EndedJudgeCall:
@@ -38,15 +79,9 @@ async def call_judge(judge: FrozenJudge, text: str, models: Models, mask: Callab
         mask: takes secrets out of quotes and failures.
     """
     try:
-        async with asyncio.timeout(JUDGE_SECONDS), models.client(judge.provider) as client:
-            reply = await ask_judge(client, checklist_request(judge.checklist, text))
-    except ModelError as error:
-        return EndedJudgeCall(problem=mask(error.message)[:_LONGEST_PROBLEM])
-    except TimeoutError:
-        return EndedJudgeCall(problem=f"it did not answer within {JUDGE_SECONDS:g} s")
-    except Exception as error:
-        _log.exception("the judge of a suite could not be called")
-        return EndedJudgeCall(problem=f"an error in TARSy itself ({type(error).__name__}); the log has the details")
+        reply = await reply_of_judge(judge.provider, checklist_request(judge.checklist, text), models, mask)
+    except NoReply as error:
+        return EndedJudgeCall(problem=str(error))
     tokens, spent = _usage(judge, reply)
     try:
         answers = read_answers(reply.text, judge.checklist, text)

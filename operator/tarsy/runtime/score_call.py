@@ -1,27 +1,18 @@
 """Calls the judge of a suite for the score of one investigation."""
 
-import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
 from tarsy.engine.limits.budget import cost
 from tarsy.engine.ports import Models
-from tarsy.evals.checklist import ask_judge
 from tarsy.evals.scoring import ScoreRequest, ScoreUnreadable, read_score
-from tarsy.llm.protocol import ModelError, ModelErrorCode
+from tarsy.llm.protocol import ModelErrorCode
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.score import MissingTool, Score
 from tarsy.record.usage import Usage
+from tarsy.runtime.judge_call import NoReply, reply_of_judge
 from tarsy.store.scores import EndedScore, ScoreReservation
-
-_log = logging.getLogger(__name__)
-
-SCORE_SECONDS = 180.0
-"""Time limit of a call with all retries."""
-
-_LONGEST_PROBLEM = 300
 
 _NOT_BILLED = frozenset(
     {
@@ -58,17 +49,11 @@ async def call_for_score(
         mask: takes secrets out of what the judge says, and of failures.
     """
     try:
-        async with asyncio.timeout(SCORE_SECONDS), models.client(provider) as client:
-            reply = await ask_judge(client, asked.request)
-    except ModelError as error:
-        refused = error.code in _NOT_BILLED and not error.started
-        problem = mask(error.message)[:_LONGEST_PROBLEM]
-        return EndedScore(problem=problem, tokens=0 if refused else None, cost_usd=Decimal(0) if refused else None)
-    except TimeoutError:
-        return EndedScore(problem=f"the judge did not answer within {SCORE_SECONDS:g} s")
-    except Exception as error:
-        _log.exception("the judge of a suite could not be called")
-        return EndedScore(problem=f"an error in TARSy itself ({type(error).__name__}); the log has the details")
+        reply = await reply_of_judge(provider, asked.request, models, mask, judge="the judge")
+    except NoReply as error:
+        cause = error.cause
+        refused = cause is not None and cause.code in _NOT_BILLED and not cause.started
+        return EndedScore(problem=str(error), tokens=0 if refused else None, cost_usd=Decimal(0) if refused else None)
     tokens, spent = None, None
     if reply.usage is not None and reply.usage.complete:
         tokens, spent = reply.usage.total_tokens, cost(reply.usage, provider.rates)
