@@ -164,8 +164,6 @@ def _opening(
         return builder.chat_messages(agent, task.question, *told, skills=skills, tools=tools)
     if task.assignment is not None:
         return builder.assignment_messages(agent, task.assignment, *told, skills=skills, tools=tools)
-    if task.acts:
-        return builder.action_messages(agent, task, *told, skills=skills, tools=tools)
     return builder.investigation_messages(agent, task, *told, skills=skills, tools=tools)
 
 

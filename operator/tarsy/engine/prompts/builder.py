@@ -39,11 +39,11 @@ def investigation_messages(
     skills: Sequence[str] = (),
     tools: bool = True,
 ) -> tuple[Message, ...]:
-    """System and user message of an investigating agent.
+    """System and user message of an agent of a stage, which investigates, or acts on what earlier stages found.
 
     Args:
         agent: as planned.
-        task: what to investigate.
+        task: what to investigate or to act on.
         now: when the execution began, as recorded.
         unavailable: tool servers that could not be opened, name to reason.
         instructions: what the plan says of each server.
@@ -51,38 +51,13 @@ def investigation_messages(
         skills: sections about skills (`tarsy.engine.prompts.skills`).
         tools: whether the agent has any tool.
     """
-    asked = template("task").substitute(stage=inline(task.stage_name), act=_act(tools))
-    rules = [_look_rules(agent, tools), *_servers(unavailable, instructions), *skills, *sections]
-    return (_system(rules), _user(agent, now, _alert_sections(task), asked))
-
-
-def action_messages(
-    agent: AgentPlan,
-    task: Task,
-    now: datetime,
-    unavailable: Mapping[str, str],
-    instructions: Mapping[str, str],
-    sections: Sequence[str] = (),
-    *,
-    skills: Sequence[str] = (),
-    tools: bool = True,
-) -> tuple[Message, ...]:
-    """Returns the system and user message of an agent that may act on what earlier stages found.
-
-    Args:
-        agent: as planned.
-        task: the alert, and what earlier stages concluded.
-        now: when the execution began, as recorded.
-        unavailable: tool servers that could not be opened, name to reason.
-        instructions: what the plan says of each server.
-        sections: what the strategy adds to the system message.
-        skills: sections about skills (`tarsy.engine.prompts.skills`).
-        tools: whether the agent has any tool.
-    """
-    act = template("action_tools" if tools else "action_no_tools").substitute()
-    asked = template("action_task").substitute(stage=inline(task.stage_name), act=act)
-    look = template("look_tools" if tools else "look_no_tools").substitute()
-    rules = template("action").substitute(look=look, evidence=template("evidence").substitute())
+    if task.acts:
+        act = template("action_tools" if tools else "action_no_tools").substitute()
+        asked = template("action_task").substitute(stage=inline(task.stage_name), act=act)
+        rules = template("action").substitute(look=_look(tools), evidence=template("evidence").substitute())
+    else:
+        asked = template("task").substitute(stage=inline(task.stage_name), act=_act(tools))
+        rules = _look_rules(agent, tools)
     told = [rules, *_servers(unavailable, instructions), *skills, *sections]
     return (_system(told), _user(agent, now, _alert_sections(task), asked))
 
@@ -257,8 +232,12 @@ def _general(name: str, **more: str) -> str:
 
 def _look_rules(agent: AgentPlan, tools: bool) -> str:
     """Tier 1 of an agent that investigates, with tools or without."""
-    look = template("look_tools" if tools else "look_no_tools").substitute()
-    return _general("general", look=look, conduct=_conduct(agent))
+    return _general("general", look=_look(tools), conduct=_conduct(agent))
+
+
+def _look(tools: bool) -> str:
+    """How an agent of a stage looks at things, with tools or without."""
+    return template("look_tools" if tools else "look_no_tools").substitute()
 
 
 def _act(tools: bool) -> str:
