@@ -5,18 +5,19 @@ it did not fail. The latest result counts. A call that needs approval is made: p
 whose arguments contain a secret, because the record does not tell one secret from another.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 
 from tarsy.engine.ports import Toolbox, Toolboxes
+from tarsy.engine.wrapped_toolbox import WrappedToolbox
 from tarsy.evals.cassette import AlertRecord, Cassette, Header, RecordedCall, ServerRecord, ToolRecord
 from tarsy.evals.matching import Ladder, RecordedAnswer
 from tarsy.masking import off_loop
 from tarsy.plan.model import ServerPlan
 from tarsy.record.first_attempt import HandedOnCall
-from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
+from tarsy.record.messages import ToolDefinition, ToolOutcome
 from tarsy.record.replay import ReplayedFrom, Rung
 
 _ANSWERED = (Rung.EXACT, Rung.NORMALISED)
@@ -43,8 +44,8 @@ class HandedOnToolboxes:
             yield HandedOnToolbox(toolbox, cassette, await off_loop(partial(Ladder, cassette), _size(cassette)))
 
 
-class HandedOnToolbox:
-    """The tools of one agent of a second attempt (`tarsy.engine.ports.Toolbox`).
+class HandedOnToolbox(WrappedToolbox):
+    """The tools of one agent of a second attempt.
 
     Args:
         toolbox: makes the calls that the record does not answer.
@@ -53,64 +54,11 @@ class HandedOnToolbox:
     """
 
     def __init__(self, toolbox: Toolbox, cassette: Cassette, ladder: Ladder) -> None:
-        self._toolbox = toolbox
+        super().__init__(toolbox)
         self._ladder = ladder
         self._size = _size(cassette)
         # All lines count as served, so that of several results of a call the last one answers.
         self._served = range(cassette.line(0), cassette.line(len(cassette.calls)))
-
-    @property
-    def tools(self) -> Sequence[ToolDefinition]:
-        """The tools that may be called."""
-        return self._toolbox.tools
-
-    @property
-    def unavailable(self) -> Mapping[str, str]:
-        """Servers that could not be opened."""
-        return self._toolbox.unavailable
-
-    @property
-    def instructions(self) -> Mapping[str, str]:
-        """Instructions of servers."""
-        return self._toolbox.instructions
-
-    def split(self, name: str) -> tuple[str, str]:
-        """Splits the name of a tool."""
-        return self._toolbox.split(name)
-
-    @property
-    def digests(self) -> Mapping[str, Mapping[str, str]]:
-        """Digests of all tools by server."""
-        return self._toolbox.digests
-
-    @property
-    def unaccepted(self) -> Mapping[str, Sequence[str]]:
-        """Tools that nobody accepted, by server."""
-        return self._toolbox.unaccepted
-
-    def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
-        """Withholds tools that differ from those of the run's beginning."""
-        return self._toolbox.hold(pinned)
-
-    def access(self, name: str) -> Access:
-        """Returns the known effect of a tool."""
-        return self._toolbox.access(name)
-
-    def refusal(self, name: str) -> Refusal | None:
-        """Returns the reason why a tool is withheld."""
-        return self._toolbox.refusal(name)
-
-    def repeatable(self, name: str) -> bool:
-        """Returns whether a call may be repeated if its outcome is unknown."""
-        return self._toolbox.repeatable(name)
-
-    def needs_approval(self, name: str) -> bool:
-        """Returns whether people are asked about each call of a tool."""
-        return self._toolbox.needs_approval(name)
-
-    def shown(self, name: str, arguments: str) -> str:
-        """Masks the arguments of a call."""
-        return self._toolbox.shown(name, arguments)
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
         """Answers a call from the record, or makes it. Only cancellation is raised.
@@ -121,11 +69,11 @@ class HandedOnToolbox:
             timeout: maximum seconds of a call that is made.
             idempotency_key: key that all attempts at this call share.
         """
-        if not self._toolbox.needs_approval(name) and self._toolbox.shown(name, arguments) == arguments:
-            found = await off_loop(partial(self._recorded, *self._toolbox.split(name), arguments), self._size)
+        if not self.needs_approval(name) and self.shown(name, arguments) == arguments:
+            found = await off_loop(partial(self._recorded, *self.split(name), arguments), self._size)
             if found.rung in _ANSWERED:
                 return ToolOutcome(found.result, replayed=ReplayedFrom(found.rung, handed_on=True), marks=found.marks)
-        return await self._toolbox.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
+        return await super().call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
 
     def _recorded(self, server: str, tool: str, arguments: str) -> RecordedAnswer:
         return self._ladder.answer(server, tool, arguments, served=self._served)

@@ -4,10 +4,11 @@ They have no server. Their calls are answered by the tool loop of the agent (`re
 agent has its final answer, it refuses them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.fence import inline
+from tarsy.engine.wrapped_toolbox import WrappedToolbox
 from tarsy.plan.model import DelegationPlan
 from tarsy.record.dispatch import (
     CANCEL_AGENT,
@@ -68,7 +69,7 @@ def dispatch_tools(delegation: DelegationPlan) -> tuple[ToolDefinition, ...]:
     return dispatch, list_, cancel
 
 
-class DelegatingToolbox:
+class DelegatingToolbox(WrappedToolbox):
     """The toolbox of an agent that may dispatch others.
 
     Args:
@@ -77,64 +78,36 @@ class DelegatingToolbox:
     """
 
     def __init__(self, servers: Toolbox, delegation: DelegationPlan) -> None:
-        self._servers = servers
+        super().__init__(servers)
         self._own = dispatch_tools(delegation)
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
         """Those of the servers, then its own."""
-        return (*self._servers.tools, *self._own)
-
-    @property
-    def unavailable(self) -> Mapping[str, str]:
-        """See the port."""
-        return self._servers.unavailable
-
-    @property
-    def instructions(self) -> Mapping[str, str]:
-        """See the port."""
-        return self._servers.instructions
-
-    @property
-    def digests(self) -> Mapping[str, Mapping[str, str]]:
-        """See the port."""
-        return self._servers.digests
-
-    @property
-    def unaccepted(self) -> Mapping[str, Sequence[str]]:
-        """See the port."""
-        return self._servers.unaccepted
+        return (*self._inner.tools, *self._own)
 
     def split(self, name: str) -> tuple[str, str]:
-        """See the port."""
-        return ("", name) if name in DISPATCH_TOOLS else self._servers.split(name)
-
-    def hold(self, pinned: Mapping[str, Mapping[str, str]]) -> Mapping[str, Sequence[str]]:
-        """See the port."""
-        return self._servers.hold(pinned)
+        """Splits `server.tool`; its own tools have no server."""
+        return ("", name) if name in DISPATCH_TOOLS else super().split(name)
 
     def access(self, name: str) -> Access:
         """Returns the known effect of a tool; its own change nothing outside."""
-        return Access.READ_ONLY if name in DISPATCH_TOOLS else self._servers.access(name)
+        return Access.READ_ONLY if name in DISPATCH_TOOLS else super().access(name)
 
     def refusal(self, name: str) -> Refusal | None:
         """Returns the reason why a tool is not called; its own never are by the toolbox."""
-        return _OVER if name in DISPATCH_TOOLS else self._servers.refusal(name)
+        return _OVER if name in DISPATCH_TOOLS else super().refusal(name)
 
     def repeatable(self, name: str) -> bool:
-        """See the port; a dispatch that is made again is the same one."""
-        return name in DISPATCH_TOOLS or self._servers.repeatable(name)
+        """Returns whether a call may be made again; a dispatch that is made again is the same one."""
+        return name in DISPATCH_TOOLS or super().repeatable(name)
 
     def needs_approval(self, name: str) -> bool:
-        """See the port."""
-        return name not in DISPATCH_TOOLS and self._servers.needs_approval(name)
-
-    def shown(self, name: str, arguments: str) -> str:
-        """See the port."""
-        return self._servers.shown(name, arguments)
+        """Returns whether people are asked about each call; never about its own."""
+        return name not in DISPATCH_TOOLS and super().needs_approval(name)
 
     async def call(self, name: str, arguments: str, *, timeout: float, idempotency_key: str) -> ToolOutcome:
-        """See the port."""
+        """Calls a tool of a server; its own are answered by the loop, or are over."""
         if name in DISPATCH_TOOLS:
             return ToolOutcome(_OVER.sentence, is_error=True, ours=True)
-        return await self._servers.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
+        return await super().call(name, arguments, timeout=timeout, idempotency_key=idempotency_key)
