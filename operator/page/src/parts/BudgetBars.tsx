@@ -2,6 +2,7 @@
 import type { Investigation } from "../api/types";
 import { CLOSE, metersOf } from "../logic/budget";
 import { METERS } from "../words";
+import { Meter } from "./Meter";
 
 export function BudgetBars({ item, now }: { item: Investigation; now: number }) {
   const meters = metersOf(item, now);
@@ -14,11 +15,7 @@ export function BudgetBars({ item, now }: { item: Investigation; now: number }) 
             <span className="hint">{name}</span> {used}
             {limit !== null && <span className="hint"> {METERS.of} {limit}</span>}
           </span>
-          {share !== null && (
-            <span className="meter" role="meter" aria-label={name} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)} aria-valuetext={`${used} ${METERS.of} ${limit}`}>
-              <span style={{ width: `${share * 100}%` }} />
-            </span>
-          )}
+          {share !== null && <Meter name={name} text={`${used} ${METERS.of} ${limit}`} parts={[{ share }]} />}
         </li>
       ))}
     </ul>

@@ -1,11 +1,10 @@
 /** Shows the changes around the onset of an incident, the first-ranked candidate, and signals of rules with their quotes. */
-import { useState } from "react";
 import type { Change, Changes, Signal } from "../api/types";
 import { firstOf, isEmpty, marksOf, nameOf, relative, SHOWN } from "../logic/changes";
 import { clock, moment, wordOf } from "../logic/format";
 import { ACTIONS, CERTAINTY, CHANGES, EMPTY, ORDERS, SECTIONS } from "../words";
 import { Section } from "./parts";
-import { usePrinted } from "./printing";
+import { useWhole } from "./printing";
 
 type Props = {
   changes: Changes;
@@ -15,8 +14,7 @@ type Props = {
 };
 
 export function ChangesStrip({ changes, onChanges, onSignals }: Props) {
-  const [opened, setWhole] = useState(false);
-  const whole = usePrinted() || opened;
+  const [whole, setWhole] = useWhole();
   if (isEmpty(changes)) return null;
   const first = firstOf(changes);
   const others = changes.changes.filter((one) => one !== first);

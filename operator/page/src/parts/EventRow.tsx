@@ -1,5 +1,5 @@
 /** Shows one event of a timeline, as one line until it is opened where the timeline is folded. Long texts are collapsed. */
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, useEffect, useRef } from "react";
 import { clock, pretty, step, wordOf, words } from "../logic/format";
 import { lineOf, placeOf } from "../logic/lines";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
@@ -8,7 +8,7 @@ import type { Ev } from "../logic/timeline";
 import { Markdown } from "./Markdown";
 import { ACTIONS, ESCALATION, EVENTS, SECTIONS, STEPS } from "../words";
 import { Copy } from "./parts";
-import { usePrinted } from "./printing";
+import { usePrinted, useWhole } from "./printing";
 import { SeriesCharts } from "./SeriesCharts";
 
 const FOLDED = 12;
@@ -137,8 +137,7 @@ function ToolCall({ ev, streaming, open }: { ev: Ev; streaming: boolean; open: b
 }
 
 function Thinking({ text, open }: { text: string; open: boolean }) {
-  const [opened, setWhole] = useState(open);
-  const whole = usePrinted() || opened;
+  const [whole, setWhole] = useWhole(open);
   const long = text.length > 280;
   return (
     <div className="thinking">
@@ -153,8 +152,7 @@ function Thinking({ text, open }: { text: string; open: boolean }) {
 }
 
 function Folded({ text, open, label = "text" }: { text: string; open: boolean; label?: string }) {
-  const [opened, setWhole] = useState(open);
-  const whole = usePrinted() || opened;
+  const [whole, setWhole] = useWhole(open);
   if (!text) return null;
   const lines = text.split("\n");
   const long = lines.length > FOLDED || text.length > 1600;

@@ -3,6 +3,7 @@ import type { QuotaItem } from "../api/types";
 import { moment } from "../logic/format";
 import { barsOf } from "../logic/quota";
 import { METERS, QUOTAS } from "../words";
+import { Meter } from "./Meter";
 
 export function QuotaBars({ quota }: { quota: QuotaItem }) {
   const happens = QUOTAS.happens[quota.onExceeded as keyof typeof QUOTAS.happens] ?? quota.onExceeded;
@@ -20,18 +21,12 @@ export function QuotaBars({ quota }: { quota: QuotaItem }) {
               {bar.reserved && <span className="hint"> + {bar.reserved} {QUOTAS.reserved}</span>}
               <span className="hint"> {METERS.of} {bar.hard}</span>
             </span>
-            <span
-              className="meter quota"
-              role="meter"
-              aria-label={bar.name}
-              aria-valuemin={0}
-              aria-valuemax={100}
-              aria-valuenow={Math.round((bar.spentShare + bar.reservedShare) * 100)}
-              aria-valuetext={`${bar.spent}${bar.reserved ? ` + ${bar.reserved} ${QUOTAS.reserved}` : ""} ${METERS.of} ${bar.hard}`}
-            >
-              <span style={{ width: `${bar.spentShare * 100}%` }} />
-              {bar.reservedShare > 0 && <span className="held" style={{ width: `${bar.reservedShare * 100}%` }} />}
-            </span>
+            <Meter
+              name={bar.name}
+              className="quota"
+              text={`${bar.spent}${bar.reserved ? ` + ${bar.reserved} ${QUOTAS.reserved}` : ""} ${METERS.of} ${bar.hard}`}
+              parts={[{ share: bar.spentShare }, ...(bar.reservedShare > 0 ? [{ share: bar.reservedShare, held: true }] : [])]}
+            />
           </li>
         ))}
       </ul>

@@ -9,6 +9,12 @@ export function usePrinted(): boolean {
   return useContext(Printing);
 }
 
+/** Returns whether a folded text is shown whole, which it always is in print, and what turns that. */
+export function useWhole(open = false): [boolean, (whole: boolean) => void] {
+  const [opened, setWhole] = useState(open);
+  return [usePrinted() || opened, setWhole];
+}
+
 /** Returns whether the browser prints; what is to be printed is drawn before it is. */
 export function usePrinting(): boolean {
   const [printing, setPrinting] = useState(false);
