@@ -140,6 +140,7 @@ class ActiveController:
             self._notifications = Notifications(self._cache, outbox, store.reads, kubernetes.events, metrics=metrics)
         note = self._notifications.note if self._notifications else None
         at_rest: AtRest = {}
+        learned = asyncio.Event()
         self._publisher = Publisher(
             client,
             self._cache,
@@ -147,6 +148,7 @@ class ActiveController:
             kubernetes.events,
             active=election.active,
             changed=changed,
+            learned=learned,
             note=note,
             at_rest=at_rest,
         )
@@ -201,7 +203,7 @@ class ActiveController:
         listed = partial(learn, client, self._cache, settings.namespaces, seen=self._informer.seen)
         rest = Rest(self._cache, store.reads, at_rest, self._queue.next_when_idle)
         reconciler = Reconciler(context, self._informer, rest)
-        self._workers = ReconcileWorkers(self._queue, election, listed, reconciler.reconcile)
+        self._workers = ReconcileWorkers(self._queue, election, listed, learned, reconciler.reconcile)
         metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
         metrics.pull(OBJECTS, lambda: count_ready(self._cache))
         metrics.pull(QUOTAS, lambda: count_quotas(self._cache))

@@ -27,6 +27,7 @@ class ReconcileWorkers:
         queue: the keys.
         election: whether this replica is active.
         learn: lists the configuration; called until it succeeds, before the first reconcile.
+        learned: is set when it has succeeded.
         reconcile: reconciles the object of a key; returns the seconds until the next look, None when none is needed.
     """
 
@@ -35,11 +36,13 @@ class ReconcileWorkers:
         queue: KeyedQueue[Key],
         election: LeaderElection,
         learn: Callable[[], Awaitable[None]],
+        learned: asyncio.Event,
         reconcile: Callable[[Key], Awaitable[float | None]],
     ) -> None:
         self._queue = queue
         self._election = election
         self._learn = learn
+        self._learned = learned
         self._reconcile = reconcile
 
     async def run(self) -> None:
@@ -53,7 +56,8 @@ class ReconcileWorkers:
         while True:
             await self._election.active.wait()
             try:
-                return await self._learn()
+                await self._learn()
+                return self._learned.set()
             except ApiError as error:
                 _log.warning("the configuration could not be listed; retrying in %g s: %s", RETRY_SECONDS, error)
                 await asyncio.sleep(RETRY_SECONDS)

@@ -25,7 +25,7 @@ from tarsy.controllers.notifications.request_text import (
 )
 from tarsy.controllers.notifications.text import request_values, slack_message, webhook_body
 from tarsy.controllers.notifications.wire import SEND_SECONDS, SendResult
-from tarsy.kube.events import Events
+from tarsy.kube.events import Events, ObjectReference
 from tarsy.observe.metric_table import NOTIFICATIONS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.conditions import phase
@@ -277,9 +277,9 @@ class Notifications:
     async def _tell(
         self, record: InvestigationRecord, reason: str, message: str, kind: Literal["Normal", "Warning"]
     ) -> None:
-        investigation = self._cache.get(Investigation, record.namespace, record.name)
-        if investigation is not None and investigation.metadata.uid == str(record.id):
-            await self._events.tell(investigation, reason, message, kind=kind)
+        # Not from the cache: a controller that has just started sends before the watch tells of the object.
+        about = ObjectReference(Investigation.KIND, record.namespace, record.name, str(record.id))
+        await self._events.tell(about, reason, message, kind=kind)
 
 
 def _settings(source: Chain | AlertRoute, target: NotifyTarget, alert: AlertContent | None) -> dict[str, Any]:

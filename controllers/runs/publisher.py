@@ -56,6 +56,8 @@ class Publisher:
     Args:
         active: set while this replica may write.
         changed: set by whoever hears that a record changed.
+        learned: set when the configuration was listed: a run whose chain is not known yet would be published without
+            the notifications that the chain declares.
         note: takes what runs have come to, for people who want to be told, before that counts as published.
         at_rest: takes the runs that nothing is left to do for once they are published.
     """
@@ -69,6 +71,7 @@ class Publisher:
         *,
         active: asyncio.Event,
         changed: asyncio.Event,
+        learned: asyncio.Event,
         note: Callable[[InvestigationRecord, Investigation], Awaitable[None]] | None = None,
         at_rest: AtRest | None = None,
     ) -> None:
@@ -80,6 +83,7 @@ class Publisher:
         self._events = events
         self._active = active
         self._changed = changed
+        self._learned = learned
         self._written: dict[UUID, float] = {}
         self._looked: dict[UUID, float] = {}
         self._held: dict[UUID, float] = {}
@@ -98,6 +102,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publishes until cancelled."""
+        await self._learned.wait()
         while True:
             await self._active.wait()
             await asyncio.sleep(PAUSE_SECONDS)

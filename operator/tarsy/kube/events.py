@@ -7,15 +7,29 @@ one is logged, never an error of what it tells about.
 
 import hashlib
 import logging
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.resources.meta import AnyResource
+from tarsy.resources.meta import API_VERSION, AnyResource
 
 _log = logging.getLogger(__name__)
 _MESSAGE_LIMIT = 1024
 _NAME_LIMIT = 253
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """Names an object of this project that the caller need not have read."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class Events:
@@ -27,29 +41,34 @@ class Events:
         self._instance = instance
 
     async def tell(
-        self, obj: AnyResource, reason: str, message: str, *, kind: Literal["Normal", "Warning"] = "Normal"
+        self,
+        obj: AnyResource | ObjectReference,
+        reason: str,
+        message: str,
+        *,
+        kind: Literal["Normal", "Warning"] = "Normal",
     ) -> None:
         """Writes one Event about an object.
 
         Args:
-            obj: the object.
+            obj: the object, or a reference to it.
             reason: one CamelCase word.
             message: a sentence.
             kind: Normal or Warning.
         """
-        meta = obj.metadata
-        digest = hashlib.sha256(f"{meta.uid}\0{reason}\0{message}".encode()).hexdigest()[:16]
+        about = obj if isinstance(obj, ObjectReference) else _reference(obj)
+        digest = hashlib.sha256(f"{about.uid}\0{reason}\0{message}".encode()).hexdigest()[:16]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         body = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{meta.name[: _NAME_LIMIT - 17]}.{digest}", "namespace": meta.namespace},
+            "metadata": {"name": f"{about.name[: _NAME_LIMIT - 17]}.{digest}", "namespace": about.namespace},
             "involvedObject": {
-                "apiVersion": obj.api_version,
-                "kind": obj.KIND,
-                "name": meta.name,
-                "namespace": meta.namespace,
-                "uid": meta.uid,
+                "apiVersion": API_VERSION,
+                "kind": about.kind,
+                "name": about.name,
+                "namespace": about.namespace,
+                "uid": about.uid,
             },
             "reason": reason,
             "message": message[:_MESSAGE_LIMIT],
@@ -66,3 +85,8 @@ class Events:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 _log.warning("Event %s of %s could not be written: %s", reason, obj, error.message)
+
+
+def _reference(obj: AnyResource) -> ObjectReference:
+    meta = obj.metadata
+    return ObjectReference(obj.KIND, meta.namespace, meta.name, meta.uid)

@@ -37,9 +37,11 @@ class Told:
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
+        self.about: list[str] = []
 
-    async def tell(self, _: Any, reason: str, message: str, *, kind: str = "Normal") -> None:
+    async def tell(self, about: Any, reason: str, message: str, *, kind: str = "Normal") -> None:
         self.events.append((reason, message))
+        self.about.append(str(about))
 
 
 async def read_secret(key: SecretKey) -> str:
@@ -270,6 +272,17 @@ async def test_the_route_that_an_alert_came_by_is_asked_too_as_the_ledger_knows_
     await desk.ended("known", by_alert=True)
     await desk.notifications.round()
     assert sorted(told.path for told in desk.receiver.told) == ["/hook", "/hook", "/route"]
+
+
+async def test_what_a_controller_sends_before_the_watch_told_it_of_the_run_is_an_event_of_the_run_too(
+    desk: Desk,
+) -> None:
+    desk.chain(desk.webhook())
+    await desk.ended()
+    desk.cache = Cache()
+    await desk.another().round()
+    assert [reason for reason, _ in desk.told.events] == ["Notified"]
+    assert desk.told.about == ["Investigation team-a/inv"]
 
 
 async def test_two_controllers_send_nothing_twice(desk: Desk) -> None:

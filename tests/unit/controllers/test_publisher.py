@@ -45,16 +45,25 @@ class World:
         self.lose_answers = False
         self.now = 1000.0
         self.told = Told()
+        self.noted = asyncio.Event()
         self.cache = Cache()
         self.version = 10
         for item in records:
             self.cache.put(self.object(item.name, str(item.id)))
-        active = asyncio.Event()
+        active, self.learned = asyncio.Event(), asyncio.Event()
         active.set()
         api: Any = self
         self.at_rest: AtRest = {}
         self.publisher = Publisher(
-            api, self.cache, api, self.told, active=active, changed=asyncio.Event(), at_rest=self.at_rest
+            api,
+            self.cache,
+            api,
+            self.told,
+            active=active,
+            changed=asyncio.Event(),
+            learned=self.learned,
+            note=self.note,
+            at_rest=self.at_rest,
         )
 
     def monotonic(self) -> float:
@@ -114,6 +123,9 @@ class World:
         before = self.records[UUID(run)]
         self.records[before.id] = replace(before, revision=before.revision + 1, **changes)
 
+    async def note(self, record: InvestigationRecord, investigation: Any) -> None:
+        self.noted.set()
+
     async def round(self, seconds: float = 0.0) -> int:
         """One round after so many seconds; the number of writes it made."""
         self.now += seconds
@@ -135,6 +147,18 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Any:
 async def test_what_is_published_is_not_written_again(world: Any) -> None:
     w = world(record())
     assert [await w.round(), await w.round(5), await w.round(50)] == [1, 0, 0]
+
+
+async def test_nothing_is_published_before_the_configuration_is_known(world: Any) -> None:
+    """Its chain is not in the cache before that, and would declare no notifications."""
+    w = world(record(State.COMPLETED))
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        work = group.create_task(w.publisher.run())
+        await asyncio.sleep(3 * module.PAUSE_SECONDS)
+        assert w.writes == [] and w.read == []
+        w.learned.set()
+        await w.noted.wait()
+        work.cancel()
 
 
 async def test_severity_of_the_alert_that_is_there_is_written(world: Any) -> None:

@@ -71,7 +71,7 @@ async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
     election = LeaderElection(world, "lib", "lease", "me")  # type: ignore[arg-type]
     election.active.set()
     decided: list[tuple[str, bool]] = []
-    asked, listed, planned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    asked, listed, learned, planned = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def learn_later() -> None:
         asked.set()
@@ -83,16 +83,16 @@ async def test_nothing_is_decided_before_the_configuration_is_known() -> None:
         if key == INV:
             planned.set()
 
-    workers = ReconcileWorkers(world.queue, election, learn_later, reconcile)
+    workers = ReconcileWorkers(world.queue, election, learn_later, learned, reconcile)
     world.informer.event("ADDED", inv())  # the watch has told of the run only
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         work = group.create_task(workers.run())
         await asked.wait()
-        assert decided == []
+        assert decided == [] and not learned.is_set()
         listed.set()
         await planned.wait()
         work.cancel()
-    assert ("Investigation", True) in decided and ("Investigation", False) not in decided
+    assert ("Investigation", True) in decided and ("Investigation", False) not in decided and learned.is_set()
 
 
 async def test_a_kind_that_may_not_be_listed_holds_nothing_up() -> None:
