@@ -16,7 +16,7 @@ ObjectKey = tuple[str, str, str, str]
 """apiVersion, kind, namespace and name of an object."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Reads `=` as text, as Kubernetes does."""
 
 

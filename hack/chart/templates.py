@@ -37,14 +37,14 @@ class Names:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes no aliases: an expression would be anchored once and missing in copies."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value and not re.search(r"[ \t]\n|[^\n\x20-\x7e]", value) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
