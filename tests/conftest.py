@@ -6,8 +6,9 @@ an older real server; `--api newer` runs just these, with custom resources serve
 extensions server. What takes long and has a smaller case beside it is marked `heavy(reason)`, as all of `chaos` is;
 `--quick` leaves it out, as it does most of what `stories.py` speaks of. Of a test marked `sweep(reason)`, whose cases
 are alike, `--quick` runs one in `SAMPLE`. What the real API adds little to is marked `once(reason)`: `--api both` shows
-it on the embedded one only, `--api real` on a real one; `shown_once.py` lists whole files. The closing lines count by
-API what ran and what was skipped or left out and why, so that a green run never hides what it did not check.
+it on the embedded one only, `--api real` on a real one; `shown_once.py` lists whole folders, and what `--api newer`
+leaves out. The closing lines count by API what ran and what was skipped or left out and why, so that a green run never
+hides what it did not check.
 """
 
 import functools
@@ -199,12 +200,12 @@ def _marks(item: pytest.Item) -> dict[str, pytest.Mark]:
     return marks
 
 
-def _order(item: pytest.Item) -> tuple[int, bool, bool, int]:
-    """What takes longest first, so that no worker is left with it alone: machines, the real ones before the others."""
+def _order(item: pytest.Item) -> tuple[bool, int, bool, int]:
+    """What takes longest first, so that no worker is left with it alone: what shares a real API, then machines."""
     folder, name = _folders(item)[1], item.path.name
     return (
-        0 if folder in MACHINES else 1 if folder == "integration" else 2,
         _kind(item) != "real",
+        0 if folder in MACHINES else 1 if folder == "integration" else 2,
         not any(item.nodeid.startswith(folders) for folders in workers.SHARED),
         SLOWEST.index(name) if name in SLOWEST else len(SLOWEST),
     )
@@ -218,6 +219,8 @@ def _why_not(
         once = marks.get("once")
         if reason := once.args[0] if once else None if real_only else shown_once.why_once(item.nodeid):
             return f"shown on the embedded API ({reason}); --api real shows it on a real one"
+    if kind == "newer" and (reason := shown_once.why_not_on_newer(item.nodeid)):
+        return f"shown on the embedded API ({reason})"
     if kind == "embedded" and real_only:
         (reason,) = real_only.args
         return f"real API server only: {reason}"

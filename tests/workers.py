@@ -8,6 +8,9 @@ A worker runs the tests of a file on one API, or those of folders that share a s
 last of them, because fixtures end when pytest knows the test that follows. If a worker dies, the test that it ran has
 failed, and a new worker takes over its other tests.
 
+A real API is several programs, which cost processor time even while nobody asks: tests that need one stay together in
+few groups, and a worker ends what such a group shared before it goes on to others, as it does with a machine.
+
 Tests of servers spend much of their time waiting: with three workers, a quarter of two cores had nothing to do.
 `--beside M` adds workers of low priority, which take tests from the other end of the list, where those without servers
 are: they use what the others leave.
@@ -44,6 +47,11 @@ SHARED = (
 is started or imported once."""
 MACHINES = ("tests/e2e/", "tests/chaos/")
 """Folders whose tests share a machine; so few of them are quick that they stay together too."""
+SHARED_ON = {
+    "real": (("tests/integration/manifests/",), ("tests/integration/controllers/",), ("tests/integration/",), MACHINES),
+    "newer": (("tests/integration/manifests/",), ("tests/integration/",), MACHINES),
+}
+"""As `SHARED`, by the API, for tests on one that is several programs."""
 END_SECONDS = 60.0
 """Time that a worker has to end its servers, before it is killed."""
 NICENESS = 5
@@ -76,10 +84,25 @@ def groups(tests: Iterable[str], shared: Sequence[tuple[str, ...]] = SHARED) -> 
     found: dict[str, list[int]] = {}
     for number, test in enumerate(tests):
         file, _, name = test.partition("::")
-        place = next((folders[0] for folders in shared if file.startswith(folders)), file)
-        group = place + next((api for api in APIS if f"[{api}" in name), "")
+        api = _api(name)
+        place = next((folders[0] for folders in SHARED_ON.get(api, shared) if file.startswith(folders)), file)
+        group = place + api
         found.setdefault(group, []).append(number)
     return list(found.values())
+
+
+def servers(test: str) -> tuple[str, bool]:
+    """Returns what tells the servers of a test from those of others: a real API or none, and whether it is a machine.
+
+    Args:
+        test: its id.
+    """
+    api = _api(test.partition("::")[2])
+    return api if api in SHARED_ON else "", test.startswith(MACHINES)
+
+
+def _api(name: str) -> str:
+    return next((api for api in APIS if f"[{api}" in name), "")
 
 
 class Progress:
@@ -286,6 +309,8 @@ def _run_all(session: pytest.Session, connection: Connection) -> None:
             return
         item = session.items[tests.popleft()]
         following = session.items[tests[0]] if tests else None
+        if following is not None and servers(following.nodeid) != servers(item.nodeid):
+            following = None  # so that fixtures of the session end as well
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
 

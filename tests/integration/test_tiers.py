@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shown_once import ONCE, why_once
+from shown_once import FOLDERS, NOT_ON_NEWER, ON_BOTH, ONCE, why_not_on_newer, why_once
 from stories import STORIES, why_heavy
 from tarsy_dev.apiserver.binaries import architecture
 
@@ -137,9 +137,15 @@ def test_newer_tier_runs_just_what_needs_a_newer_api(
     for name in ("apiextensions-apiserver", "etcd"):
         (folder / name).touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(checkout.path / "cache"))
+    gate = "import pytest\n@pytest.mark.newer_api\ndef test_it(api_kind): pass"
+    checkout.makepyfile(**{"tests/chaos/test_gate": gate})
     result = checkout.runpytest_inprocess("--api", "newer")
     result.assert_outcomes(passed=1, deselected=4)
-    result.stdout.fnmatch_lines(["API extensions server of 1.36: 1 ran, 0 skipped"])
+    lines = [
+        "API extensions server of 1.36: 1 ran, 1 skipped",
+        "    1 shown on the embedded API (scenarios/test_approvals*",
+    ]
+    result.stdout.fnmatch_lines(lines)
 
 
 def test_newer_tier_says_what_is_missing(checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,12 +155,14 @@ def test_newer_tier_says_what_is_missing(checkout: pytest.Pytester, monkeypatch:
     result.stderr.fnmatch_lines(["*no API extensions server of Kubernetes 1.36 in *: run `make kube-extensions`"])
 
 
-@pytest.mark.parametrize("begins", ONCE)
-def test_what_is_shown_once_is_there(begins: str) -> None:
-    path, _, name = begins.partition("::")
-    place = CONFTEST.parents[1] / path
-    assert place.exists()
-    assert f"def {name.partition('[')[0]}" in (place.read_text() if place.is_file() else "def ")
+def test_what_is_listed_as_shown_once_or_on_both_is_there() -> None:
+    missing = []
+    for begins in (*ONCE, *FOLDERS, *ON_BOTH, *NOT_ON_NEWER):
+        path, _, name = begins.partition("::")
+        place = CONFTEST.parents[1] / path
+        if not place.exists() or (name and f"def {name.partition('[')[0]}" not in place.read_text()):
+            missing.append(begins)
+    assert missing == []
 
 
 @pytest.mark.parametrize(
@@ -171,6 +179,21 @@ def test_another_case_of_a_story_is_heavy(folder: str) -> None:
     assert why_heavy(f"{folder}test_budget.py::test_another")
 
 
-def test_a_test_on_both_apis_is_shown_once_where_the_list_says_so() -> None:
-    assert why_once("tests/e2e/test_limits.py::test_x[real]")
-    assert why_once("tests/e2e/test_rights.py::test_x[real]") is None
+@pytest.mark.parametrize(
+    ("test", "once"),
+    [
+        ("tests/e2e/test_limits.py::test_x[real]", True),
+        ("tests/e2e/test_kubectl.py::test_x[real]", False),
+        ("tests/integration/controllers/test_approvals.py::test_rejection[real]", True),
+        ("tests/integration/controllers/test_approvals.py::test_without_the_policy[real]", False),
+        ("tests/integration/history/test_limits.py::test_purge[real]", True),
+        ("tests/integration/kube/test_client.py::test_x[real]", False),
+    ],
+)
+def test_a_test_is_shown_on_a_real_api_too_where_the_list_says_so(test: str, once: bool) -> None:
+    assert (why_once(test) is not None) is once
+
+
+def test_a_test_of_another_tier_is_not_repeated_on_the_newer_one() -> None:
+    assert why_not_on_newer("tests/chaos/test_gate.py::test_x[newer]")
+    assert why_not_on_newer("tests/integration/local/test_kinds.py::test_x[newer]") is None

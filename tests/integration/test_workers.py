@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.person import heed_ctrl_c
-from workers import MACHINES, SHARED, groups
+from workers import MACHINES, SHARED, groups, servers
 
 pytest_plugins = ["pytester"]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
@@ -191,9 +191,63 @@ def test_a_file_is_a_group_on_each_api_and_so_is_a_folder_that_shares_a_server()
 
 def test_few_tests_of_machines_are_a_group_on_each_api() -> None:
     tests = [
-        "tests/e2e/test_a.py::test_one[real]",
-        "tests/chaos/test_b.py::test_one[real]",
+        "tests/e2e/test_a.py::test_one[embedded]",
+        "tests/chaos/test_b.py::test_one[embedded]",
         "tests/e2e/test_c.py::test_one",
     ]
     assert groups(tests) == [[0], [1], [2]]
     assert groups(tests, (*SHARED, MACHINES)) == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize(("api", "found"), [("real", [[0, 1], [2], [3, 4], [5]]), ("newer", [[0, 1], [2, 3, 4], [5]])])
+def test_tests_of_an_api_that_is_several_programs_share_few(api: str, found: list[list[int]]) -> None:
+    files = ("e2e/test_a", "chaos/test_b", "integration/controllers/test_c", "integration/kube/test_d")
+    names = (*files, "integration/http/test_e", "integration/manifests/test_f")
+    assert groups(f"tests/{name}.py::test_one[{api}-case]" for name in names) == found
+
+
+def test_what_tests_share_ends_before_those_of_other_servers() -> None:
+    tests = [
+        "tests/e2e/test_a.py::test_one[real]",
+        "tests/integration/test_b.py::test_one[real]",
+        "tests/e2e/test_a.py::test_one[embedded]",
+        "tests/chaos/test_c.py::test_one",
+        "tests/integration/test_b.py::test_one[embedded]",
+        "tests/unit/test_d.py::test_one",
+    ]
+    assert [servers(one) for one in tests] == [
+        ("real", True),
+        ("real", False),
+        ("", True),
+        ("", True),
+        ("", False),
+        ("", False),
+    ]
+
+
+def test_fixtures_of_the_session_end_with_the_last_test_of_their_servers(checkout: pytest.Pytester) -> None:
+    server = """
+        from pathlib import Path
+
+        import pytest
+
+        LOG = Path(__file__).parents[2] / "log"
+
+        @pytest.fixture(scope="session")
+        def server():
+            with LOG.open("a") as log:
+                log.write("start ")
+            yield
+            with LOG.open("a") as log:
+                log.write("end ")
+    """
+    test = """
+        def test_it(server): pass
+
+        def test_again(server): pass
+    """
+    for folder in ("e2e", "integration"):
+        checkout.makepyfile(**{f"tests/{folder}/conftest": server, f"tests/{folder}/test_in_{folder}": test})
+    result = checkout.runpytest_subprocess("--workers", "1", "tests/e2e", "tests/integration")
+    result.assert_outcomes(passed=4)
+    assert (checkout.path / "log").read_text().split() == ["start", "end"] * 2
