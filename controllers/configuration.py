@@ -93,31 +93,38 @@ async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None
     status = with_reach(validate(obj, errors, now, judged.with_notes(notes), untold), obj, cache, now)
     if isinstance(obj, LLMProvider):
         status = status.model_copy(update={"conditions": with_serving(status.conditions, obj, context.served, now)})
-    if isinstance(obj, Chain) and isinstance(status, ChainStatus) and context.store.revisions is not None:
-        try:
-            status, again_decided = await with_promotion(status, obj, context.store.revisions, context, now)
-        except StoreError as error:
-            _log.warning("the revision of %s that serves could not be decided; retrying: %s", obj, error)
-            status = status.model_copy(
-                update={
-                    "serving_revision": obj.status.serving_revision,
-                    "candidate_revision": obj.status.candidate_revision,
-                }
-            )
-            again_decided = AFTER_ERROR_SECONDS
-        if again_decided is not None:
-            waits.append(again_decided)
-    if isinstance(obj, Chain) and isinstance(status, ChainStatus) and context.store.reviews is not None:
-        try:
-            status = await with_calibration(status, obj, context.store.reviews, context, now)
-        except StoreError as error:
-            _log.warning("the verdicts on findings of %s could not be counted; retrying: %s", obj, error)
-            status = status.model_copy(update={"calibration": obj.status.calibration})
-        waits.append(CALIBRATION_SECONDS)
-    if isinstance(obj, Chain) and obj.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
-        waits.append(SETTLED_RECHECK_SECONDS)
+    if isinstance(obj, Chain) and isinstance(status, ChainStatus):
+        status, later = await _by_its_record(status, obj, context, now)
+        waits += later
     await write_status(client, cache, obj, status)
     return min(waits, default=None)
+
+
+async def _by_its_record(
+    status: ChainStatus, chain: Chain, context: ReconcileContext, now: datetime
+) -> tuple[ChainStatus, list[float]]:
+    """Adds the serving revision and the calibration of a Chain; also returns the seconds until the next looks."""
+    waits: list[float] = []
+    if context.store.revisions is not None:
+        again: float | None = AFTER_ERROR_SECONDS
+        try:
+            status, again = await with_promotion(status, chain, context.store.revisions, context, now)
+        except StoreError as error:
+            _log.warning("the revision of %s that serves could not be decided; retrying: %s", chain, error)
+            kept = ("serving_revision", "candidate_revision")
+            status = status.model_copy(update={name: getattr(chain.status, name) for name in kept})
+        if again is not None:
+            waits.append(again)
+    if context.store.reviews is not None:
+        try:
+            status = await with_calibration(status, chain, context.store.reviews, context, now)
+        except StoreError as error:
+            _log.warning("the verdicts on findings of %s could not be counted; retrying: %s", chain, error)
+            status = status.model_copy(update={"calibration": chain.status.calibration})
+        waits.append(CALIBRATION_SECONDS)
+    if chain.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
+        waits.append(SETTLED_RECHECK_SECONDS)
+    return status, waits
 
 
 async def problems(

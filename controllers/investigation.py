@@ -18,7 +18,7 @@ from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
-from tarsy.controllers.promotion.planning import plan_source
+from tarsy.controllers.promotion.planning import PlanSource, plan_source
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
@@ -53,7 +53,7 @@ from tarsy.evidence.history.kinds import HISTORY_LABEL
 from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.model import MaskingPlan, Plan
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.plan.what_if import with_provider, without_other_providers
 from tarsy.record.precedent import Precedent
@@ -173,7 +173,6 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
     meta, spec = investigation.metadata, investigation.spec
     alert, source, named_by = await _alert(investigation, context)
     chain_ref = (spec.chain_ref.name, FieldPath.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
-    budget = (spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None
     try:
         chain = select(
             namespace=meta.namespace,
@@ -189,21 +188,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], context)
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
-    planned = await plan_source(chain, context)
-    try:
-        plan = resolve(
-            namespace=meta.namespace,
-            alert=alert,
-            chain=planned.chain,
-            catalog=planned.catalog,
-            library_namespace=context.settings.library_namespace,
-            source=source,
-            budget=budget,
-        )
-    except PlanInvalid as error:
-        raise planned.refusal(error.errors, source) from error
-    if withdrawn := planned.withdrawn():
-        raise planned.refusal(withdrawn, source)
+    plan = _resolved(investigation, alert, source, await plan_source(chain, context), context)
     await _authorized(spec.author, [Key(ref.kind, ref.namespace, ref.name) for ref in plan.brought], context)
     await _may_read(investigation, alert, source, named_by, context)
     namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
@@ -235,6 +220,30 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
     )
 
 
+def _resolved(
+    investigation: Investigation, alert: AlertContent, at: FieldPath, planned: PlanSource, context: ReconcileContext
+) -> Plan:
+    """Resolves the plan of a run by the revisions that serve, or raises NotYet with all that is wrong."""
+    spec = investigation.spec
+    try:
+        plan = resolve(
+            PlanRequest(
+                namespace=investigation.metadata.namespace,
+                alert=alert,
+                chain=planned.chain,
+                catalog=planned.catalog,
+                library_namespace=context.settings.library_namespace,
+                source=at,
+                budget=(spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None,
+            )
+        )
+    except PlanInvalid as error:
+        raise planned.refusal(error.errors, at) from error
+    if withdrawn := planned.withdrawn():
+        raise planned.refusal(withdrawn, at)
+    return plan
+
+
 async def _plan_replay(investigation: Investigation, replay: Replay, context: ReconcileContext) -> NewRun:
     meta, spec, at = investigation.metadata, investigation.spec, FieldPath.of(investigation) / "replay"
     # Before anything is told of what is recorded.
@@ -261,13 +270,15 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
         used = [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name), *([brought] if brought else [])]
         await _authorized(spec.author, used, context)
         plan = resolve(
-            namespace=meta.namespace,
-            alert=recorded.alert,
-            chain=with_provider(chain, provider.name) if provider else chain,
-            catalog=context.cache,
-            library_namespace=library,
-            source=at,
-            budget=(spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None,
+            PlanRequest(
+                namespace=meta.namespace,
+                alert=recorded.alert,
+                chain=with_provider(chain, provider.name) if provider else chain,
+                catalog=context.cache,
+                library_namespace=library,
+                source=at,
+                budget=(spec.budget, FieldPath.of(investigation) / "budget") if spec.budget else None,
+            )
         )
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
@@ -277,10 +288,8 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
     check_providers(plan, recorded)
     namespace = (await context.kubernetes.client.find("Namespace", None, meta.namespace) or {}).get("metadata", {})
     header = recorded.cassette.header
-    data, runbook = header.alert.data, header.runbook or ""
-    if recorded.source is None:
-        data = await mask_alert(data, plan.alert_masking, context)
-        runbook = await mask_alert(runbook, plan.alert_masking, context)
+    data, runbook = await _recorded_texts(recorded, plan, context)
+    sources = skill_sources(investigation, context)
     return NewRun(
         id=UUID(meta.uid),
         namespace=meta.namespace,
@@ -288,16 +297,20 @@ async def _plan_replay(investigation: Investigation, replay: Replay, context: Re
         name=meta.name,
         alert_data=data,
         runbook=runbook,
-        plan=await freeze_skills(
-            recorded.plan(plan, replay),
-            header.alert.data,
-            skill_sources(investigation, context),
-            _replayed(recorded, replay),
-        ),
+        plan=await freeze_skills(recorded.plan(plan, replay), header.alert.data, sources, _replayed(recorded, replay)),
         precedents=await _as_told((header.precedents or ()) if plan.precedents is not None else (), plan, context),
         author=spec.author.to_dict() if spec.author else {},
         cassette=await asyncio.to_thread(lambda: recorded.data),
     )
+
+
+async def _recorded_texts(recorded: RecordedInput, plan: Plan, context: ReconcileContext) -> tuple[str, str]:
+    """Returns data and runbook of a recorded alert; those of a case, which no run has stored, are masked first."""
+    texts = (recorded.cassette.header.alert.data, recorded.cassette.header.runbook or "")
+    if recorded.source is not None:
+        return texts
+    data, runbook = texts
+    return await mask_alert(data, plan.alert_masking, context), await mask_alert(runbook, plan.alert_masking, context)
 
 
 def _replayed(recorded: RecordedInput, replay: Replay) -> Plan | None:

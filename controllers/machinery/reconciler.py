@@ -70,21 +70,7 @@ class Reconciler:
         """
         context = self._context
         for uid in self._informer.deleted(key):
-            if key.kind in _RUNS:
-                await investigation.deleted(uid, key.namespace, context)
-            if key.kind == Chain.KIND and context.store.revisions is not None:
-                await context.store.revisions.forget(uid)
-            if key.kind in _EVALS and context.store.evals is not None:
-                await context.store.evals.deleted(UUID(uid))
-            if key.kind == ToolApproval.KIND and context.store.approvals is not None:
-                await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
-            if key.kind == Review.KIND and context.store.reviews is not None:
-                await context.store.reviews.release(UUID(uid))
-            if key.kind == InvestigationQuota.KIND and context.store.quotas is not None:
-                await investigation_quota.deleted(uid, context.store.quotas, context)
-            if key.kind == MCPServer.KIND and context.store.definitions is not None:
-                await context.store.definitions.forget(uid)
-                context.noted_tools.pop(uid, None)
+            await self._deleted(key, uid)
             self._informer.ended(key, uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds
@@ -126,3 +112,22 @@ class Reconciler:
                 return await skill.reconcile(obj, context)
             case obj:
                 return await configuration.reconcile(obj, context)
+
+    async def _deleted(self, key: Key, uid: str) -> None:
+        """Removes what the record and the cluster keep of a deleted object."""
+        context = self._context
+        if key.kind in _RUNS:
+            await investigation.deleted(uid, key.namespace, context)
+        if key.kind == Chain.KIND and context.store.revisions is not None:
+            await context.store.revisions.forget(uid)
+        if key.kind in _EVALS and context.store.evals is not None:
+            await context.store.evals.deleted(UUID(uid))
+        if key.kind == ToolApproval.KIND and context.store.approvals is not None:
+            await tool_approval.withdraw_deleted(uid, context.store.approvals, context)
+        if key.kind == Review.KIND and context.store.reviews is not None:
+            await context.store.reviews.release(UUID(uid))
+        if key.kind == InvestigationQuota.KIND and context.store.quotas is not None:
+            await investigation_quota.deleted(uid, context.store.quotas, context)
+        if key.kind == MCPServer.KIND and context.store.definitions is not None:
+            await context.store.definitions.forget(uid)
+            context.noted_tools.pop(uid, None)

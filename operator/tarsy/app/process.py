@@ -30,6 +30,7 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.observe.metrics import Metrics
 from tarsy.observe.metrics_server import serve_metrics
 from tarsy.observe.tracing import Tracing, tracing
+from tarsy.plan.destinations import Destinations
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import SharedModels
@@ -120,25 +121,10 @@ async def connected(
         )
         await patiently("the Kubernetes API", client.version)
         secrets = Secrets(client)
-        models = ModelRegistry(
-            secrets,
-            build=partial(
-                build_client, lent_to=settings.outbound.workload_identity_namespaces, destinations=destinations
-            ),
-            destinations=destinations,
-        )
+        models = _models(settings, secrets, destinations)
         stack.push_async_callback(models.aclose)
-        maskers = Maskers()
-        tools = McpToolboxes(
-            Values(client, secrets),
-            mask=metrics.watched(default_masker().mask, "tool_results"),
-            mask_of=lambda setting: metrics.watched(maskers.of(setting), "tool_results"),
-            allow_stdio=settings.mcp.stdio,
-            destinations=destinations,
-            cluster=cluster_of(client),
-        )
         library = settings.kubernetes.library_namespace
-        acting = ActingToolboxes(tools, client, library)
+        acting = ActingToolboxes(_toolboxes(settings, client, secrets, metrics, destinations), client, library)
         nobody = await stack.enter_async_context(client.without_identity())
         objects = ClusterObjects(
             client,
@@ -148,6 +134,26 @@ async def connected(
             ObjectHistory(pool),
         )
         yield ProcessContext(pool, client, secrets, models, acting, objects, metrics, traces, readiness)
+
+
+def _models(settings: ProcessSettings, secrets: Secrets, destinations: Destinations) -> ModelRegistry:
+    lent_to = settings.outbound.workload_identity_namespaces
+    build = partial(build_client, lent_to=lent_to, destinations=destinations)
+    return ModelRegistry(secrets, build=build, destinations=destinations)
+
+
+def _toolboxes(
+    settings: ProcessSettings, client: KubeClient, secrets: Secrets, metrics: Metrics, destinations: Destinations
+) -> McpToolboxes:
+    maskers = Maskers()
+    return McpToolboxes(
+        Values(client, secrets),
+        mask=metrics.watched(default_masker().mask, "tool_results"),
+        mask_of=lambda setting: metrics.watched(maskers.of(setting), "tool_results"),
+        allow_stdio=settings.mcp.stdio,
+        destinations=destinations,
+        cluster=cluster_of(client),
+    )
 
 
 async def pass_on(listener: Listener, channel: str, event: asyncio.Event) -> None:

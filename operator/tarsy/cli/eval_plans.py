@@ -20,7 +20,7 @@ from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
 from tarsy.plan.model import Plan
-from tarsy.plan.resolve import explain_plan
+from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.plan.select import NoChain, select
 from tarsy.plan.skills import fits_labels, with_skills
 from tarsy.resources.meta import GROUP
@@ -147,7 +147,9 @@ def _plan(case: SuiteCase, configuration: Configuration, manifests: Manifests, c
     if not is_whole(chain, namespace, manifests, catalog, library):
         return None
     plan = explain_plan(
-        namespace=namespace, alert=alert, chain=chain, catalog=catalog, library_namespace=library, source=source
+        PlanRequest(
+            namespace=namespace, alert=alert, chain=chain, catalog=catalog, library_namespace=library, source=source
+        )
     ).plan
     return _with_fitting_skills(plan, case)
 

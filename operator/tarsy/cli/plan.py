@@ -23,7 +23,7 @@ from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
-from tarsy.plan.resolve import Explained, explain_plan
+from tarsy.plan.resolve import Explained, PlanRequest, explain_plan
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import GROUP, AnyResource
 from tarsy.resources.v1alpha1 import Alert, Investigation
@@ -127,13 +127,15 @@ def _explain(
     if _is_refused(run, manifests) or not is_whole(chain, namespace, manifests, catalog, library_namespace):
         return None
     return explain_plan(
-        namespace=namespace,
-        alert=content,
-        chain=chain,
-        catalog=catalog,
-        library_namespace=library_namespace,
-        source=source,
-        budget=budget,
+        PlanRequest(
+            namespace=namespace,
+            alert=content,
+            chain=chain,
+            catalog=catalog,
+            library_namespace=library_namespace,
+            source=source,
+            budget=budget,
+        )
     )
 
 

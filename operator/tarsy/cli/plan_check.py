@@ -18,7 +18,7 @@ from tarsy.cli.plan_files import Identity, Manifests
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import references
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
-from tarsy.plan.resolve import Explained, defaults_for, explain_plan
+from tarsy.plan.resolve import Explained, PlanRequest, defaults_for, explain_plan
 from tarsy.plan.scope import admits
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.resources.meta import AnyResource
@@ -150,12 +150,14 @@ def _plans(
     for alert_type in chain.spec.alert_types or (None,):
         try:
             explained = explain_plan(
-                namespace=namespace,
-                alert=AlertContent(alert_type=alert_type or ANY_TYPE, data="-"),
-                chain=chain,
-                catalog=catalog,
-                library_namespace=library_namespace,
-                source=FieldPath.of(chain),
+                PlanRequest(
+                    namespace=namespace,
+                    alert=AlertContent(alert_type=alert_type or ANY_TYPE, data="-"),
+                    chain=chain,
+                    catalog=catalog,
+                    library_namespace=library_namespace,
+                    source=FieldPath.of(chain),
+                )
             )
             planned.append(Planned(chain, namespace, alert_type, explained))
         except PlanInvalid as invalid:

@@ -18,7 +18,7 @@ from tarsy.kube.client import ApiError
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.resolve import explain_plan
+from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.plan.tools import servers
 from tarsy.resources.meta import AnyResource
@@ -61,13 +61,15 @@ async def _found(ask: CheckedRequest, content: AlertContent) -> list[PlanError]:
     elif await may_use(ask, chain):
         with contextlib.suppress(PlanInvalid):  # `look` collects all errors
             explain_plan(
-                namespace=namespace,
-                alert=content,
-                chain=chain,
-                catalog=catalog,
-                library_namespace=library,
-                source=at,
-                look=look,
+                PlanRequest(
+                    namespace=namespace,
+                    alert=content,
+                    chain=chain,
+                    catalog=catalog,
+                    library_namespace=library,
+                    source=at,
+                ),
+                look,
             )
     hidden = [
         (at / "mcpServers")[index] / "tools"

@@ -25,7 +25,7 @@ from tarsy.kubernetes_tools.node_tools import node_tools
 from tarsy.kubernetes_tools.paging import read_list, read_page
 from tarsy.kubernetes_tools.reach import ENFORCED, NamespaceReach, reach_of
 from tarsy.kubernetes_tools.render import render_events, render_list, render_object, seen_from_outside
-from tarsy.kubernetes_tools.workload_tools import Tool, workload_tools
+from tarsy.kubernetes_tools.workload_tools import ReachOf, Tool, workload_tools
 
 LOGS = "sample.tarsy.dev/logs"
 PREVIOUS_LOGS = "sample.tarsy.dev/previous-logs"
@@ -62,7 +62,22 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
     def reach(context: Context) -> NamespaceReach:
         return reach_of(context.request_context.meta, owner=owner)
 
+    tools = _ObjectTools(cluster, reach)
+    objects: tuple[Tool, ...] = (tools.list_resources, tools.get_resource, tools.list_events, tools.get_logs)
+    for function in (*objects, *workload_tools(cluster, reach), *node_tools(cluster, reach)):
+        tool(function)
+    return server
+
+
+class _ObjectTools:
+    """Reads a cluster for the tools about objects, events and logs."""
+
+    def __init__(self, cluster: ClusterReader, reach: ReachOf) -> None:
+        self._cluster = cluster
+        self._reach = reach
+
     async def list_resources(
+        self,
         context: Context,
         kind: KindName,
         namespace: str | None = None,
@@ -71,28 +86,30 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
     ) -> CallToolResult:
         """Lists objects of a kind, one line each with its state; of all namespaces in reach when none is given."""
         with told():
-            found, within = find_kind(kind), reach(context)
+            found, within = find_kind(kind), self._reach(context)
             where = within.checked(checked("namespace", namespace)) if namespace and found.namespaced else None
             if found.namespaced and where is None and within.namespaces is not None:
                 where = within.only
                 if where is None:
                     raise Refused(f"give `namespace`: this investigation reaches {within}")
             if found.name == "Namespace" and within.namespaces is not None:
-                items = [await _namespace(cluster, name) for name in sorted(within.namespaces)]
+                items = [await _namespace(self._cluster, name) for name in sorted(within.namespaces)]
                 return classed_list(found.name, render_list(found.name, items, with_namespace=False)).answer
             parameters = {"labelSelector": label_selector or None, "continue": page or None}
             part = await read_page(
-                cluster, found.path(where), parameters, doing=describe_failure("list", found.plural, where)
+                self._cluster, found.path(where), parameters, doing=describe_failure("list", found.plural, where)
             )
             text = render_list(found.name, part.items, with_namespace=found.namespaced and where is None)
             remedy = f"narrow by namespace or label_selector, or go on with page={part.rest!r}"
             shown = classed_list(found.name, text).limited("narrow it by namespace or label_selector")
             return (shown + part.left_out(remedy)).answer
 
-    async def get_resource(context: Context, kind: KindName, name: str, namespace: str | None = None) -> CallToolResult:
+    async def get_resource(
+        self, context: Context, kind: KindName, name: str, namespace: str | None = None
+    ) -> CallToolResult:
         """Shows one object as JSON, with its status."""
         with told():
-            found, within = find_kind(kind), reach(context)
+            found, within = find_kind(kind), self._reach(context)
             namespace = namespace or within.only
             if found.namespaced and not namespace:
                 raise Refused(f"a {found.name} is in a namespace: give `namespace`")
@@ -100,25 +117,28 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
             if found.name == "Namespace":
                 within.checked(checked("name", name))
             path = found.path(where, checked("name", name))
-            item = await cluster.get(path, {}, doing=describe_failure("get", found.plural, where, name))
+            item = await self._cluster.get(path, {}, doing=describe_failure("get", found.plural, where, name))
             if not found.namespaced and not within.includes(_claimed_in(item)):
                 item = dict(seen_from_outside(found.name, item))
             return render_object(item).limited("the rest of this object is not shown").answer
 
-    async def list_events(context: Context, namespace: _Namespace, involved_name: str | None = None) -> CallToolResult:
+    async def list_events(
+        self, context: Context, namespace: _Namespace, involved_name: str | None = None
+    ) -> CallToolResult:
         """Lists the events of a namespace, or of one object in it, the latest last."""
         with told():
-            where = reach(context).checked(checked("namespace", namespace))
+            where = self._reach(context).checked(checked("namespace", namespace))
             about = f"involvedObject.name={checked('involved_name', involved_name)}" if involved_name else None
             path = find_kind("Event").path(where)
             # The API lists events by name, not by time: the latest are known only after all were read.
             read = await read_list(
-                cluster, path, {"fieldSelector": about}, doing=describe_failure("list", "events", where)
+                self._cluster, path, {"fieldSelector": about}, doing=describe_failure("list", "events", where)
             )
             shown = render_events(read.items).limited("narrow it by involved_name", tail=True)
             return (shown + read.left_out("they may be later than these: narrow by involved_name")).answer
 
     async def get_logs(
+        self,
         context: Context,
         namespace: _Namespace,
         pod: str,
@@ -128,7 +148,7 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
     ) -> str:
         """Shows the end of a container's log; with previous=true that of the container before the last restart."""
         with told():
-            where, name = reach(context).checked(checked("namespace", namespace)), checked("pod", pod)
+            where, name = self._reach(context).checked(checked("namespace", namespace)), checked("pod", pod)
             path = find_kind("Pod").path(where, name)
             parameters = {
                 "container": checked("container", container) if container else None,
@@ -136,23 +156,18 @@ def tool_server(cluster: ClusterReader, *, owner: str | None = None) -> MCPServe
                 "tailLines": str(tail_lines),
             }
             try:
-                text = await cluster.read(
+                text = await self._cluster.read(
                     f"{path}/log", parameters, doing=describe_failure("get", "pods/log", where, name)
                 )
             except ClusterError as error:
                 if error.status in (0, 401, 403):
                     raise
                 text = await _annotated(
-                    cluster, path, previous, error, doing=describe_failure("get", "pods", where, name)
+                    self._cluster, path, previous, error, doing=describe_failure("get", "pods", where, name)
                 )
             lines = text.splitlines()[-tail_lines:]
             log = ClassedText("\n".join(lines) or "the log is empty")
             return log.limited("ask for fewer lines with tail_lines", tail=True).text
-
-    objects: tuple[Tool, ...] = (list_resources, get_resource, list_events, get_logs)
-    for function in (*objects, *workload_tools(cluster, reach), *node_tools(cluster, reach)):
-        tool(function)
-    return server
 
 
 async def _namespace(cluster: ClusterReader, name: str) -> dict[str, Any]:

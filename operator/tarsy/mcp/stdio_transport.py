@@ -90,10 +90,9 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
         OSError: The command could not be started.
     """
     process = await _start(command)
-    silent = anyio.Event()
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
-    written, said = anyio.Event(), anyio.Event()
+    silent, written, said = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def read() -> None:
         assert process.stdout
@@ -131,16 +130,19 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
                 with anyio.CancelScope(shield=True):
                     reading.close()
                     writing.close()
-                    with anyio.move_on_after(_FLUSH):
-                        await written.wait()
+                    await _wait(written)
                     if await _stop(process) and silent.is_set():
                         tail.code = process.returncode
-                    with anyio.move_on_after(_FLUSH):
-                        await said.wait()
+                    await _wait(said)
                 tasks.cancel_scope.cancel()
     finally:
         for stream in (to_session, reading, writing, from_session):
             stream.close()
+
+
+async def _wait(event: anyio.Event) -> None:
+    with anyio.move_on_after(_FLUSH):
+        await event.wait()
 
 
 async def _start(command: Command) -> Process:

@@ -15,7 +15,7 @@ from tarsy.plan.catalog import Catalog
 from tarsy.plan.check import check_references, named_objects
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid
 from tarsy.plan.lookup import Lookup
-from tarsy.plan.resolve import explain_plan
+from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.resources.meta import AnyResource, condition
 from tarsy.resources.v1alpha1.agent import Agent
 from tarsy.resources.v1alpha1.alert import AlertContent
@@ -74,12 +74,14 @@ def readiness(obj: AnyResource, catalog: Catalog, library_namespace: str | None)
     look = Lookup(catalog)
     try:
         explain_plan(
-            namespace=obj.metadata.namespace,
-            alert=AlertContent(alert_type=next(iter(obj.spec.alert_types), "Any"), data="-"),
-            chain=obj,
-            catalog=catalog,
-            library_namespace=library_namespace,
-            look=look,
+            PlanRequest(
+                namespace=obj.metadata.namespace,
+                alert=AlertContent(alert_type=next(iter(obj.spec.alert_types), "Any"), data="-"),
+                chain=obj,
+                catalog=catalog,
+                library_namespace=library_namespace,
+            ),
+            look,
         )
     except PlanInvalid as invalid:
         for error in invalid.errors:

@@ -67,18 +67,9 @@ class Explained:
     origins: Mapping[str, FieldPath]
 
 
-def resolve(
-    *,
-    namespace: str,
-    alert: AlertContent,
-    chain: Chain,
-    catalog: Catalog,
-    library_namespace: str | None,
-    source: FieldPath | None = None,
-    budget: tuple[Budget, FieldPath] | None = None,
-    any_alert: bool = False,
-) -> Plan:
-    """Resolves the plan of a run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """What the plan of a run is resolved from.
 
     Args:
         namespace: the run's.
@@ -89,69 +80,59 @@ def resolve(
         source: where the alert stands, for errors (the spec of an Alert, or an Investigation's `spec.alert`).
         budget: the run's own, with its field; it can only lower that of the chain.
         any_alert: whether the plan is for alerts of any type and namespace, so that it contains all skills.
+    """
+
+    namespace: str
+    alert: AlertContent
+    chain: Chain
+    catalog: Catalog
+    library_namespace: str | None
+    source: FieldPath | None = None
+    budget: tuple[Budget, FieldPath] | None = None
+    any_alert: bool = False
+
+    @property
+    def at(self) -> FieldPath:
+        """Where the alert stands."""
+        return self.source or FieldPath("Alert", self.namespace, "")
+
+
+def resolve(request: PlanRequest) -> Plan:
+    """Resolves the plan of a run.
 
     Raises:
         PlanInvalid: with every mistake of the alert, the chain and what they name.
     """
-    return explain_plan(
-        namespace=namespace,
-        alert=alert,
-        chain=chain,
-        catalog=catalog,
-        library_namespace=library_namespace,
-        source=source,
-        budget=budget,
-        any_alert=any_alert,
-    ).plan
+    return explain_plan(request).plan
 
 
-def explain_plan(
-    *,
-    namespace: str,
-    alert: AlertContent,
-    chain: Chain,
-    catalog: Catalog,
-    library_namespace: str | None,
-    source: FieldPath | None = None,
-    budget: tuple[Budget, FieldPath] | None = None,
-    look: Lookup | None = None,
-    any_alert: bool = False,
-) -> Explained:
+def explain_plan(request: PlanRequest, look: Lookup | None = None) -> Explained:
     """Resolves the plan of a run, with the field that each of its settings comes from.
 
     Args:
-        namespace: the run's.
-        alert: as for `resolve`.
-        chain: as for `resolve`.
-        catalog: as for `resolve`.
-        library_namespace: as for `resolve`.
-        source: as for `resolve`.
-        budget: as for `resolve`.
+        request: for the plan.
         look: resolves the references, and keeps those found where no plan can be made; None: a new one.
-        any_alert: as for `resolve`.
+
+    Raises:
+        PlanInvalid: as `resolve` does.
     """
-    at = source or FieldPath("Alert", namespace, "")
-    look = look or Lookup(catalog)
-    scope = _scope(namespace, chain, look, library_namespace)
-    look.admitted(chain, namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
+    alert, chain, at = request.alert, request.chain, request.at
+    look = look or Lookup(request.catalog)
+    scope = _scope(request, look)
+    look.admitted(chain, request.namespace, at / "chainRef" / "name" if alert.chain_ref else at / "alertType")
     wish = _wish(alert, at, chain, look)
     brought = _brought(alert, at, scope, look)
-    terms = _terms(scope, catalog, brought)
+    terms = _terms(scope, request.catalog, brought)
     providers = Providers(scope, look, (wish, at / "nativeTools"), terms)
-    skills = Skills(scope, look, None if any_alert else alert.alert_type)
-    agents = Agents(scope, look, providers, brought, skills)
-    gathered = _Gathered(look)
-    stages = tuple(
-        _stage(stage, (scope.at_chain / "stages")[index], f"stages[{index}]", scope, agents, gathered)
-        for index, stage in enumerate(chain.spec.stages)
-    )
-    report_order(chain.spec.stages, scope.at_chain / "stages", look)
+    skills = Skills(scope, look, None if request.any_alert else alert.alert_type)
+    agents, gathered = Agents(scope, look, providers, brought, skills), _Gathered(look)
+    stages = _stages(chain, scope, agents, gathered)
     of_run, complete = tuple(gathered.agents), gathered.complete
     of_stages = [agent for stage in stages for agent in stage.members]
     _wish_is_met(wish, at, chain, of_stages, complete, look)
     summary = gathered.add("executive_summary", agents.executive_summary())
     bounds, origins_of_limits = limits(scope)
-    limit, origins_of_budget = lowest_budget(scope, budget or (None, at))
+    limit, origins_of_budget = lowest_budget(scope, request.budget or (None, at))
     billed = (*of_run, summary) if summary else of_run
     costs_are_known(billed, origins_of_budget.get("cost_usd"), look)
     chat = gathered.add("chat", agents.chat(of_stages))
@@ -163,7 +144,7 @@ def explain_plan(
     if look.errors:
         raise PlanInvalid(look.errors)
     plan = Plan(
-        namespace=namespace,
+        namespace=request.namespace,
         alert_type=alert.alert_type,
         chain=chain_ref,
         stages=stages,
@@ -188,8 +169,9 @@ def explain_plan(
     return Explained(plan, gathered.origins)
 
 
-def _scope(namespace: str, chain: Chain, look: Lookup, library_namespace: str | None) -> Scope:
+def _scope(request: PlanRequest, look: Lookup) -> Scope:
     """Returns where the settings of a run come from; the plan depends on the defaults that it reads."""
+    namespace, chain, library_namespace = request.namespace, request.chain, request.library_namespace
     defaults = defaults_for(namespace, look.catalog, library_namespace)
     shared = look.catalog.get(InvestigationDefaults, chain.metadata.namespace, DEFAULTS_NAME)
     if defaults is not None:
@@ -238,6 +220,16 @@ class _Gathered:
     def note(self, path: str, origins: Mapping[str, FieldPath]) -> None:
         """Notes where the settings at `path` of the plan come from."""
         self.origins |= {f"{path}.{name}": at for name, at in origins.items()}
+
+
+def _stages(chain: Chain, scope: Scope, agents: Agents, gathered: _Gathered) -> tuple[StagePlan, ...]:
+    at = scope.at_chain / "stages"
+    stages = tuple(
+        _stage(stage, at[index], f"stages[{index}]", scope, agents, gathered)
+        for index, stage in enumerate(chain.spec.stages)
+    )
+    report_order(chain.spec.stages, at, gathered.look)
+    return stages
 
 
 def _stage(stage: Stage, at: FieldPath, path: str, scope: Scope, agents: Agents, gathered: _Gathered) -> StagePlan:

@@ -63,7 +63,6 @@ def prometheus_server(
         settings: which label has the namespace, and which metrics are about none.
         clock: the time now, in Unix seconds.
     """
-    settings = settings or ToolSettings()
 
     @asynccontextmanager
     async def lifespan(_: MCPServer) -> AsyncIterator[None]:
@@ -73,28 +72,52 @@ def prometheus_server(
     server = MCPServer("prometheus", instructions=PROMETHEUS_INSTRUCTIONS, lifespan=lifespan, log_level="WARNING")
     tool = server.tool(annotations=READ_ONLY, meta=ENFORCED, structured_output=False)
 
-    def binding(context: Context) -> Binding:
-        reach = reach_of(context.request_context.meta, owner=owner)
-        return Binding(reach, settings.namespace_label, settings.shared)
+    tools = _PrometheusTools(prometheus, owner, settings or ToolSettings(), clock)
+    for function in (
+        tools.query,
+        tools.query_range,
+        tools.list_series,
+        tools.list_labels,
+        tools.list_rules,
+        tools.list_alerts,
+        tools.list_targets,
+    ):
+        tool(function)
+    return server
 
-    async def evaluated(path: str, query: str, parameters: list[tuple[str, str]]) -> tuple[Any, list[str]]:
+
+class _PrometheusTools:
+    """Reads Prometheus for the tools of the server."""
+
+    def __init__(
+        self, prometheus: PrometheusReader, owner: str | None, settings: ToolSettings, clock: Callable[[], float]
+    ) -> None:
+        self._prometheus = prometheus
+        self._owner = owner
+        self._settings = settings
+        self._clock = clock
+
+    def _binding(self, context: Context) -> Binding:
+        reach = reach_of(context.request_context.meta, owner=self._owner)
+        return Binding(reach, self._settings.namespace_label, self._settings.shared)
+
+    async def _evaluated(self, path: str, query: str, parameters: list[tuple[str, str]]) -> tuple[Any, list[str]]:
         limits = [("timeout", f"{SECONDS:g}s")]
         try:
-            return await prometheus.get(path, [("query", query), *parameters, *limits], doing="query")
+            return await self._prometheus.get(path, [("query", query), *parameters, *limits], doing="query")
         except ResponseTooLarge as error:
-            raise ResponseTooLarge(f"{error}{await _how_many(prometheus, query)}: {REMEDY}") from error
+            raise ResponseTooLarge(f"{error}{await _how_many(self._prometheus, query)}: {REMEDY}") from error
 
-    @tool
-    async def query(context: Context, query: _Query, time: str = "now") -> str:
+    async def query(self, context: Context, query: _Query, time: str = "now") -> str:
         """Evaluates PromQL at one time; the largest value first."""
         with _told():
-            bound = binding(context).bind(query)
-            at = read_time(time, clock())
-            data, warnings = await evaluated("query", bound, [("time", f"{at:.3f}")])
+            bound = self._binding(context).bind(query)
+            at = read_time(time, self._clock())
+            data, warnings = await self._evaluated("query", bound, [("time", f"{at:.3f}")])
             return render_instant(read_series(data), warnings)
 
-    @tool
     async def query_range(
+        self,
         context: Context,
         query: _Query,
         start: _Start = "-1h",
@@ -107,68 +130,64 @@ def prometheus_server(
     ) -> str:
         """Evaluates PromQL over a time: now, peak, low, slope, onset, gaps and shape of each series, worst first."""
         with _told():
-            bound = binding(context).bind(query)
-            window = read_window(start, end, step, clock())
+            bound = self._binding(context).bind(query)
+            window = read_window(start, end, step, self._clock())
             times = [("start", f"{window.start:.3f}"), ("end", f"{window.end:.3f}"), ("step", f"{window.step:.3f}")]
-            data, warnings = await evaluated("query_range", bound, times)
+            data, warnings = await self._evaluated("query_range", bound, times)
             limit = Threshold(threshold, breach == "above") if threshold is not None else None
             return render_range(read_series(data), window, limit, warnings)
 
-    @tool
-    async def list_series(context: Context, match: _Match, start: _Start = "-1h") -> str:
+    async def list_series(self, context: Context, match: _Match, start: _Start = "-1h") -> str:
         """Lists series that match a selector, without samples."""
         with _told():
-            parameters = [("match[]", binding(context).bind(match)), ("start", f"{read_time(start, clock()):.3f}")]
+            parameters = [
+                ("match[]", self._binding(context).bind(match)),
+                ("start", f"{read_time(start, self._clock()):.3f}"),
+            ]
             try:
-                data, _ = await prometheus.get("series", parameters, doing="list series")
+                data, _ = await self._prometheus.get("series", parameters, doing="list series")
             except ResponseTooLarge as error:
                 raise ResponseTooLarge(f"{error}: give more matchers") from error
             return render_labelsets([_labels(item) for item in data])
 
-    @tool
-    async def list_labels(context: Context, label: _Label = None, match: str | None = None) -> str:
+    async def list_labels(self, context: Context, label: _Label = None, match: str | None = None) -> str:
         """Lists names of labels, or the values of one; label=__name__ lists the metrics."""
         with _told():
-            bound = binding(context)
+            bound = self._binding(context)
             own = bound.matcher()
             selector = bound.bind(match) if match else (f"{{{own}}}" if own else None)
             path = f"label/{_label_name(label)}/values" if label else "labels"
             parameters = [("match[]", selector)] if selector else []
             try:
-                data, _ = await prometheus.get(path, parameters, doing="list labels")
+                data, _ = await self._prometheus.get(path, parameters, doing="list labels")
             except ResponseTooLarge as error:
                 raise ResponseTooLarge(f"{error}: narrow by match") from error
             return render_names([str(name) for name in data], f"values of {label}" if label else "labels")
 
-    @tool
-    async def list_rules(context: Context, name: _Name = None) -> str:
+    async def list_rules(self, context: Context, name: _Name = None) -> str:
         """Lists alerting and recording rules with their expressions, of one name or all."""
         with _told():
-            bound = binding(context)
-            data, _ = await prometheus.get("rules", [], doing="list rules")
+            bound = self._binding(context)
+            data, _ = await self._prometheus.get("rules", [], doing="list rules")
             rules = [rule for group in data.get("groups") or () for rule in group.get("rules") or ()]
             rules = [rule for rule in rules if name in (None, "", rule.get("name"))]
             shown = [rule for rule in rules if bound.admits(str(rule.get("query"))) and _in_reach(bound, rule, True)]
             return render_rules([_without_state(rule, bound) for rule in shown], len(rules) - len(shown))
 
-    @tool
-    async def list_alerts(context: Context, name: _Name = None) -> str:
+    async def list_alerts(self, context: Context, name: _Name = None) -> str:
         """Lists pending and firing alerts as Prometheus has them now, with their values."""
         with _told():
-            bound = binding(context)
-            data, _ = await prometheus.get("alerts", [], doing="list alerts")
+            bound = self._binding(context)
+            data, _ = await self._prometheus.get("alerts", [], doing="list alerts")
             alerts = [alert for alert in data.get("alerts") or () if _in_reach(bound, alert)]
             return render_alerts([a for a in alerts if name in (None, "", (a.get("labels") or {}).get("alertname"))])
 
-    @tool
-    async def list_targets(context: Context) -> str:
+    async def list_targets(self, context: Context) -> str:
         """Lists scrape targets and their errors, those that are down first."""
         with _told():
-            bound = binding(context)
-            data, _ = await prometheus.get("targets", [("state", "active")], doing="list targets")
+            bound = self._binding(context)
+            data, _ = await self._prometheus.get("targets", [("state", "active")], doing="list targets")
             return render_targets([target for target in data.get("activeTargets") or () if _in_reach(bound, target)])
-
-    return server
 
 
 async def _how_many(prometheus: PrometheusReader, query: str) -> str:

@@ -290,17 +290,7 @@ class Claims:
                 ids += await self._choose(connection, withheld, free, global_limit, namespace_limit) if free > 0 else []
                 changed.extend(await withheld.write(connection))
                 await withheld.mark_triaged(connection, ids)
-                if ids:
-                    await connection.execute(*self._sql["served"](ids=ids))
-                claimed = []
-                taken = await connection.fetch(*self._sql["take"](ids=ids, worker=worker)) if ids else []
-                for row in sorted(taken, key=lambda row: ids.index(row["id"])):  # as they were chosen
-                    try:
-                        claimed.append(_claimed(row))
-                    except ValueError:
-                        await close_run(connection, self._close, row["id"], _UNREADABLE)
-                        unreadable.append(row["parent"] is not None)
-                return claimed
+                return await self._take(connection, worker, ids, unreadable)
 
         if free <= 0 and questions <= 0:
             return []
@@ -311,6 +301,26 @@ class Claims:
             if self._metrics is not None:
                 what = "question" if question else "investigation"
                 self._metrics.add(TERMINAL, kind=what, state=_UNREADABLE.state.value)
+        return claimed
+
+    async def _take(
+        self, connection: asyncpg.Connection, worker: UUID, ids: Sequence[UUID], unreadable: list[bool]
+    ) -> list[ClaimedRun]:
+        """Gives chosen runs to a worker, in their order, and ends those with an unreadable plan.
+
+        `unreadable` gets an entry for each of the latter: whether it answers a question.
+        """
+        if not ids:
+            return []
+        await connection.execute(*self._sql["served"](ids=ids))
+        claimed = []
+        taken = await connection.fetch(*self._sql["take"](ids=ids, worker=worker))
+        for row in sorted(taken, key=lambda row: ids.index(row["id"])):
+            try:
+                claimed.append(_claimed(row))
+            except ValueError:
+                await close_run(connection, self._close, row["id"], _UNREADABLE)
+                unreadable.append(row["parent"] is not None)
         return claimed
 
     async def _asked(

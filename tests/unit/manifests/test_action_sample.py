@@ -4,7 +4,7 @@ from typing import Final
 
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.policy import ToolPolicy
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.resources.v1alpha1 import KINDS, Chain
 from tarsy.resources.v1alpha1.alert import AlertContent
 from unit.manifests.shipped import objects
@@ -17,7 +17,9 @@ FOUND: Final = [
 def test_its_plan_acts_between_two_stages_that_only_read() -> None:
     (chain,) = [one for one in FOUND if isinstance(one, Chain) and one.metadata.name == "checkout-mending"]
     alert = AlertContent.model_validate({"alertType": "CheckoutErrorRate", "data": "orders fail"})
-    plan = resolve(namespace="shop", alert=alert, chain=chain, catalog=ResourceCatalog(FOUND), library_namespace=None)
+    plan = resolve(
+        PlanRequest(namespace="shop", alert=alert, chain=chain, catalog=ResourceCatalog(FOUND), library_namespace=None)
+    )
     policies = [{server.policy for agent in stage.agents for server in agent.servers} for stage in plan.stages]
     assert [stage.acts for stage in plan.stages] == [None, True, None]
     assert policies == [{ToolPolicy.READ_ONLY}, {ToolPolicy.APPROVE}, {ToolPolicy.READ_ONLY}]

@@ -8,7 +8,7 @@ import yaml
 
 from goldens import check
 from tarsy.plan.catalog import ResourceCatalog
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Chain
@@ -40,7 +40,9 @@ def _select(alert_type: str, chain: str | None = None) -> Chain:
     )
     found = select(namespace="shop", alert=alert, catalog=CATALOG, library_namespace="tarsy-library")
     assert not isinstance(found, NoChain), found.message
-    plan = resolve(namespace="shop", alert=alert, chain=found, catalog=CATALOG, library_namespace="tarsy-library")
+    plan = resolve(
+        PlanRequest(namespace="shop", alert=alert, chain=found, catalog=CATALOG, library_namespace="tarsy-library")
+    )
     assert plan.stages
     return found
 

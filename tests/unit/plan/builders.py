@@ -8,7 +8,7 @@ from typing import Any
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
@@ -93,5 +93,7 @@ def plan_of(
     found = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=LIBRARY)
     assert not isinstance(found, NoChain), found.message
     return resolve(
-        namespace=namespace, alert=content, chain=found, catalog=catalog, library_namespace=LIBRARY, budget=own
+        PlanRequest(
+            namespace=namespace, alert=content, chain=found, catalog=catalog, library_namespace=LIBRARY, budget=own
+        )
     )

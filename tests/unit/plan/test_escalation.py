@@ -13,7 +13,7 @@ from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.escalation import asks_for_escalation, escalation_errors
 from tarsy.plan.model import EscalationPlan, Plan
 from tarsy.plan.reach import read_plan
-from tarsy.plan.resolve import explain_plan
+from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.plan.what_if import with_provider
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import State
@@ -110,7 +110,9 @@ def test_a_provider_that_cannot_do_the_agents_strategy_is_an_error() -> None:
 def test_the_tree_shows_when_and_with_what() -> None:
     made = chain(stages=[stage(escalate=wish())])
     catalog = ResourceCatalog([made, agent(), provider(), provider("large", model="l")], None)
-    found = explain_plan(namespace=TEAM, alert=alert(), chain=made, catalog=catalog, library_namespace=LIBRARY)
+    found = explain_plan(
+        PlanRequest(namespace=TEAM, alert=alert(), chain=made, catalog=catalog, library_namespace=LIBRARY)
+    )
     out = StringIO()
 
     Console(file=out, width=200).print(tree(found))

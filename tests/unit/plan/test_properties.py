@@ -13,7 +13,7 @@ from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references, references
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import Plan
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.scope import admits, lets_in
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import AnyResource
@@ -220,7 +220,7 @@ def test_resolving_gives_a_sound_plan_or_says_why_not(world: list[AnyResource], 
         found = select(namespace=TEAM, alert=what, catalog=catalog, library_namespace=library)
         if isinstance(found, NoChain):
             found = next((obj for obj in world if isinstance(obj, Chain)), chain())
-        plan = resolve(namespace=TEAM, alert=what, chain=found, catalog=catalog, library_namespace=library)
+        plan = resolve(PlanRequest(namespace=TEAM, alert=what, chain=found, catalog=catalog, library_namespace=library))
     except PlanInvalid as invalid:
         assert invalid.errors
         assert all(error.field.startswith("spec.") and error.message for error in invalid.errors)
@@ -265,7 +265,9 @@ def test_rights_do_not_mix_whatever_both_namespaces_name(
     catalog = ResourceCatalog(world, {TEAM: {"env": "prod"}})
     (shared,) = catalog.list(Chain, LIBRARY)
     try:
-        plan = resolve(namespace=TEAM, alert=what, chain=shared, catalog=catalog, library_namespace=LIBRARY)
+        plan = resolve(
+            PlanRequest(namespace=TEAM, alert=what, chain=shared, catalog=catalog, library_namespace=LIBRARY)
+        )
     except PlanInvalid:
         event("refused")
     else:

@@ -10,7 +10,7 @@ from tarsy.plan.builtin import SYNTHESIS_INSTRUCTIONS
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.model import ConfigMapKey, HttpTransport, SecretKey, StdioTransport, Strategy
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.resources.meta import AnyResource
 from unit.plan.builders import (
     LIBRARY,
@@ -229,7 +229,7 @@ def test_a_chain_that_does_not_admit_the_namespace_is_refused_here_too() -> None
     theirs = chain(namespace=LIBRARY)
     catalog = ResourceCatalog([theirs, agent(namespace=LIBRARY), provider(namespace=LIBRARY)])
     with pytest.raises(PlanInvalid, match=r"spec\.alertType: Chain library/pods may not be used from namespace team-a"):
-        resolve(namespace=TEAM, alert=alert(), chain=theirs, catalog=catalog, library_namespace=LIBRARY)
+        resolve(PlanRequest(namespace=TEAM, alert=alert(), chain=theirs, catalog=catalog, library_namespace=LIBRARY))
 
 
 def test_errors_of_an_alert_name_the_object_it_stands_in() -> None:
@@ -237,12 +237,14 @@ def test_errors_of_an_alert_name_the_object_it_stands_in() -> None:
     at = FieldPath("Investigation", TEAM, "run-1") / "alert"
     with pytest.raises(PlanInvalid) as raised:
         resolve(
-            namespace=TEAM,
-            alert=alert(mcpServers=selected("gone")),
-            chain=chain(),
-            catalog=catalog,
-            library_namespace=None,
-            source=at,
+            PlanRequest(
+                namespace=TEAM,
+                alert=alert(mcpServers=selected("gone")),
+                chain=chain(),
+                catalog=catalog,
+                library_namespace=None,
+                source=at,
+            )
         )
     assert str(raised.value).startswith("Investigation team-a/run-1: spec.alert.mcpServers[0].name: ")
 

@@ -9,7 +9,7 @@ import pytest
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import Plan
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.revision.serving import ServingCatalog
 from tarsy.plan.revision.snapshot import Snapshot, SnapshotUnreadable
 from tarsy.plan.revision.template import revision_of
@@ -103,11 +103,13 @@ def serving(kept: list[AnyResource], now: list[AnyResource], **of_alert: Any) ->
     stored = revision_of(was, ResourceCatalog(kept), LIBRARY).snapshot.dump()  # type: ignore[arg-type]
     catalog = ServingCatalog(Snapshot.load(stored), ResourceCatalog(now))
     plan = resolve(
-        namespace=TEAM,
-        alert=alert(**of_alert),
-        chain=catalog.chain(current),  # type: ignore[arg-type]
-        catalog=catalog,
-        library_namespace=LIBRARY,
+        PlanRequest(
+            namespace=TEAM,
+            alert=alert(**of_alert),
+            chain=catalog.chain(current),  # type: ignore[arg-type]
+            catalog=catalog,
+            library_namespace=LIBRARY,
+        )
     )
     if catalog.withdrawn:
         raise PlanInvalid(catalog.withdrawn)

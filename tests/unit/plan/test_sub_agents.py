@@ -13,7 +13,7 @@ from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.model import AgentPlan, DelegationPlan, Plan
 from tarsy.plan.policy import ToolPolicy
 from tarsy.plan.reach import read_plan
-from tarsy.plan.resolve import explain_plan
+from tarsy.plan.resolve import PlanRequest, explain_plan
 from unit.plan.builders import LIBRARY, OPEN, TEAM, agent, alert, chain, plan_of, provider, selected, server, stage
 
 
@@ -146,7 +146,9 @@ def test_the_tree_of_a_plan_shows_sub_agents_under_their_agent_with_limits_and_t
     of = slot(subAgentLimits={"concurrent": 2, "dispatches": 5})
     objects = [chain(stages=[stage(of)]), agent(), reader(), provider(), server()]
     found = explain_plan(
-        namespace=TEAM, alert=alert(), chain=objects[0], catalog=ResourceCatalog(objects), library_namespace=None
+        PlanRequest(
+            namespace=TEAM, alert=alert(), chain=objects[0], catalog=ResourceCatalog(objects), library_namespace=None
+        )
     )
     console = Console(width=200, record=True, file=StringIO())
     console.print(tree(found))

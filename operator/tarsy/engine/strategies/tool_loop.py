@@ -15,6 +15,7 @@ from tarsy.engine.conversation.state import (
     CallModel,
     CallTools,
     Conversation,
+    ConversationTurn,
     Finish,
     Stop,
 )
@@ -96,18 +97,9 @@ async def _iterate(
     watch, begun = Stopwatch(_iteration_seconds(conversation)), False
     provider = conversation.loop.fallback
     while True:
-        stop = _stop(conversation, world)
         call_format = tool_call_format(conversation.agent.strategy, toolbox)
-        most = conversation.agent.max_iterations
-        turn = call_format.next_turn(conversation, opening, stop=stop, max_iterations=most)
         expected = _expected(conversation, toolbox, call_format, purpose)
-        if isinstance(turn, Finish) and children is not None and conversation.loop.awaits_results:
-            await children.wait_for_one()
-            again = CallModel(ModelCallKind.ITERATION, (), conversation.loop)
-            turn = call_format.ask(conversation, again, stop=stop, max_iterations=most)
-        if isinstance(turn, Finish) and (found := objection(conversation.loop, turn.text, expected)) is not None:
-            turn = await _send_back(conversation, turn.text, found, stop, world)
-        match turn:
+        match turn := await _next_turn(conversation, opening, call_format, expected, world, children):
             case Finish(text):
                 return text
             case CallTools(calls):
@@ -144,6 +136,26 @@ async def _iterate(
                 await _ask(conversation, turn, options, world, watch)
             case _:
                 assert_never(turn)
+
+
+async def _next_turn(
+    conversation: Conversation,
+    opening: Sequence[Message],
+    call_format: ToolCallFormat,
+    expected: Expected,
+    world: RunContext,
+    children: Children | None,
+) -> ConversationTurn:
+    """Returns the next turn; a final answer waits for agents that still work, and is sent back where it falls short."""
+    stop, most = _stop(conversation, world), conversation.agent.max_iterations
+    turn = call_format.next_turn(conversation, opening, stop=stop, max_iterations=most)
+    if isinstance(turn, Finish) and children is not None and conversation.loop.awaits_results:
+        await children.wait_for_one()
+        again = CallModel(ModelCallKind.ITERATION, (), conversation.loop)
+        turn = call_format.ask(conversation, again, stop=stop, max_iterations=most)
+    if isinstance(turn, Finish) and (found := objection(conversation.loop, turn.text, expected)) is not None:
+        return await _send_back(conversation, turn.text, found, stop, world)
+    return turn
 
 
 async def _ask(

@@ -103,31 +103,17 @@ async def decide_tool_call(
     if loads:
         return ToolCallDecision(instead=load_skills(turn, skills, conversation))
     if (leak := await check_outflow(conversation, turn, toolbox, world)) is not None:
-        if toolbox.needs_approval(name):
-            await world.approvals.withdraw(call, leak.sentence)
-        return refuse(leak)
+        return await _refuse_for_good(leak, turn, call, toolbox, world)
     place = (conversation.execution, *toolbox.split(name), arguments)
     # Masked arguments do not tell one secret from another, so a call with one is never a repetition.
-    guard, seq = world.guard, turn.message_seq
-    again = await guard.repeated(*place, message_seq=seq) if reads and not secret else None
-    if again is not None and again.original.seq not in conversation.superseded:
-        first = again.original
-        found = await world.recorder.evidence([first.ref])
-        if first.ref in found:
-            result = found[first.ref].result
-            kept = extracted_fields(conversation.agent, place[1], place[2])
-            whole = not kept and too_long(conversation.agent, place[1], result) is None
-            told = ToolOutcome(_again(name, again, guard.seconds, result if whole else None))
-            guard.told(*place, message_seq=seq)
-            return ToolCallDecision(instead=told, repeated_of=first.id, metadata={"repeated_of": first.ref})
+    if reads and not secret and (answered := await _repetition(conversation, turn, place, world)) is not None:
+        return answered
     if (spent := await _spent(world)) is not None:
         return spent
     checked = CheckedOrigins() if reads else await check_origins(conversation, turn, toolbox, world)
     metadata = {"provenance": [one.as_json() for one in checked.origins]} if checked.origins else {}
     if checked.refusal is not None:
-        if toolbox.needs_approval(name):
-            await world.approvals.withdraw(call, checked.refusal.sentence)
-        return refuse(checked.refusal, metadata)
+        return await _refuse_for_good(checked.refusal, turn, call, toolbox, world, metadata)
     approval, note = None, ""
     if toolbox.needs_approval(name):
         answer = await ask_people(conversation, turn, call, toolbox, world, secret=secret, provenance=checked.origins)
@@ -137,8 +123,45 @@ async def decide_tool_call(
     if not reads and (spent := await _spent(world)) is not None:  # others may have begun calls since
         return spent
     world.meter.tool_started(call)
-    ticket = guard.started(*place, reads=reads, message_seq=seq)
+    ticket = world.guard.started(*place, reads=reads, message_seq=turn.message_seq)
     return ToolCallDecision(approval=approval, note=note, ticket=ticket, metadata=metadata)
+
+
+async def _refuse_for_good(
+    refusal: Refusal,
+    turn: CallTool,
+    call: UUID,
+    toolbox: Toolbox,
+    world: RunContext,
+    metadata: Mapping[str, Any] = MappingProxyType({}),
+) -> ToolCallDecision:
+    """Refuses a call that people need not decide about any more."""
+    if toolbox.needs_approval(turn.call.name):
+        await world.approvals.withdraw(call, refusal.sentence)
+    return refuse(refusal, metadata)
+
+
+async def _repetition(
+    conversation: Conversation, turn: CallTool, place: tuple[UUID, str, str, str], world: RunContext
+) -> ToolCallDecision | None:
+    """Returns the answer to a call whose result the conversation has already; None: it has none.
+
+    `place` is the execution, the server, the tool and the arguments.
+    """
+    guard, seq = world.guard, turn.message_seq
+    again = await guard.repeated(*place, message_seq=seq)
+    if again is None or again.original.seq in conversation.superseded:
+        return None
+    first = again.original
+    found = await world.recorder.evidence([first.ref])
+    if first.ref not in found:
+        return None
+    result = found[first.ref].result
+    kept = extracted_fields(conversation.agent, place[1], place[2])
+    whole = not kept and too_long(conversation.agent, place[1], result) is None
+    told = ToolOutcome(_again(turn.call.name, again, guard.seconds, result if whole else None))
+    guard.told(*place, message_seq=seq)
+    return ToolCallDecision(instead=told, repeated_of=first.id, metadata={"repeated_of": first.ref})
 
 
 async def _spent(world: RunContext) -> ToolCallDecision | None:

@@ -11,7 +11,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.unknown_names import may_use, planning_catalog
 from tarsy.http.views.plans import PlanQuestion, PlanView
 from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.resolve import explain_plan
+from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.v1alpha1 import Alert
 from tarsy.resources.v1alpha1.alert import AlertContent
@@ -39,7 +39,9 @@ async def plan_alert(ask: CheckedRequest) -> PlanView:
         if not await may_use(ask, chain):
             raise Forbidden(f"{ask.caller.username} may not use Chain {place[0]}/{place[1]}")
         explained = explain_plan(
-            namespace=namespace, alert=content, chain=chain, catalog=catalog, library_namespace=library, source=at
+            PlanRequest(
+                namespace=namespace, alert=content, chain=chain, catalog=catalog, library_namespace=library, source=at
+            )
         )
     except PlanInvalid as invalid:
         return PlanView.without_plan(namespace, body.alert_type, place, *map(str, invalid.errors))

@@ -20,7 +20,7 @@ import orjson
 from tarsy.plan.catalog import Catalog
 from tarsy.plan.model import ObjectRef, Plan, ProviderPlan, ServerPlan
 from tarsy.plan.model._reference import FrozenModel
-from tarsy.plan.resolve import resolve
+from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.revision.snapshot import Snapshot
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.chain import Chain
@@ -53,12 +53,14 @@ def template(chain: Chain, catalog: Catalog, library_namespace: str | None) -> P
         PlanInvalid: with every error.
     """
     return resolve(
-        namespace=chain.metadata.namespace,
-        alert=ANY_ALERT,
-        chain=chain,
-        catalog=catalog,
-        library_namespace=library_namespace,
-        any_alert=True,
+        PlanRequest(
+            namespace=chain.metadata.namespace,
+            alert=ANY_ALERT,
+            chain=chain,
+            catalog=catalog,
+            library_namespace=library_namespace,
+            any_alert=True,
+        )
     )
 
 

@@ -17,7 +17,7 @@ from tarsy.engine.investigation import InvestigationRun, investigate
 from tarsy.engine.ports import Models, ObjectReader, Toolboxes
 from tarsy.engine.run_context import NoObjects, RunContext, hand_on_nothing
 from tarsy.evals.cassette import Cassette
-from tarsy.evals.expectations import FinishedRun, MadeCall
+from tarsy.evals.expectations import FinishedRun, Judgement, MadeCall
 from tarsy.evals.expectations import judge as judge_run
 from tarsy.evals.matching import RecordedAnswer
 from tarsy.evals.recorded_changes import recorded_changes
@@ -27,6 +27,7 @@ from tarsy.evals.toolbox import ReplayOptions, ReplayToolboxes
 from tarsy.masking import InvalidPattern, Maskers, Setting, usable
 from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.record.finding import Finding
+from tarsy.record.history import RunHistory
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.runtime.handed_on import HandedOnToolboxes
 from tarsy.runtime.in_process.judging import SuiteJudging
@@ -126,23 +127,29 @@ async def run_sample(
     judged = judge_run(finished, case.expectation, case.coverage_min)
     if judge is not None:
         judged = await judge.judged(judged, outcome.finding)
-    citations, used = _citations(outcome.finding), await recorder.history()
+    return _result(finished, judged, record, await recorder.history(), seconds=time.monotonic() - began)
+
+
+def _result(
+    finished: FinishedRun, judged: Judgement, record: Record, used: RunHistory, *, seconds: float
+) -> SampleResult:
+    finding, citations = finished.finding, _citations(finished.finding)
     return SampleResult(
         outcome=judged.outcome,
         confident_wrong=judged.confident_wrong,
         failure=finished.failure,
-        confidence=outcome.finding.confidence.value if outcome.finding else None,
-        summary=outcome.finding.summary if outcome.finding else "",
+        confidence=finding.confidence.value if finding else None,
+        summary=finding.summary if finding else "",
         checks=tuple(CheckResult(name=c.name, outcome=c.outcome, sentence=c.sentence) for c in judged.checks),
-        coverage=replay.coverage,
-        model_calls=len(record.model_calls),
+        coverage=finished.coverage,
+        model_calls=finished.steps,
         tool_calls=sum(row.start.made for row in record.tool_calls.values()),
         citations=len(citations),
         held=sum(citations),
         tokens=used.tokens,
         cost_usd=finished.cost_usd,
         spent_usd=used.cost_usd,
-        seconds=time.monotonic() - began,
+        seconds=seconds,
     )
 
 

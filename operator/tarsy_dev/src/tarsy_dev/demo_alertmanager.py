@@ -78,14 +78,9 @@ async def demonstrate_alertmanager(keep: Path | None, model: str | None, base_ur
             alertmanager = await house.enter_async_context(
                 running_alertmanager(binaries, stack.folder / "alertmanager", receiver)
             )
+            targets, folder = {"catalog": exporter.target}, stack.folder / "prometheus"
             prometheus = await house.enter_async_context(
-                running_prometheus(
-                    binaries,
-                    stack.folder / "prometheus",
-                    targets={"catalog": exporter.target},
-                    rules=[RULE],
-                    alertmanagers=[alertmanager],
-                )
+                running_prometheus(binaries, folder, targets=targets, rules=[RULE], alertmanagers=[alertmanager])
             )
             await stack.add_prometheus(prometheus.url)
             link = await make_link(stack)
