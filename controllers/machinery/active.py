@@ -6,7 +6,7 @@ reconciles and writes. Two replicas may be active for seconds: all effects are i
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -26,7 +26,7 @@ from tarsy.controllers.machinery.context import (
     AtRest,
     ControllerSettings,
     KubernetesPorts,
-    ReadinessChecks,
+    OutboundPorts,
     ReconcileContext,
     StorePorts,
 )
@@ -49,7 +49,6 @@ from tarsy.controllers.runs.runbooks import Runbooks, token_reader
 from tarsy.controllers.slack.conversation import SlackConversation
 from tarsy.controllers.tool_workloads.per_run import ROUND_SECONDS as WORKLOADS_SECONDS
 from tarsy.controllers.tool_workloads.per_run import Running, RunWorkloads
-from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers, default_masker
@@ -57,7 +56,6 @@ from tarsy.observe.metric_table import ACTIVE, OBJECTS, QUOTAS, SCHEDULE_TIMES
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.v1alpha1 import EvalRun, EvalSuite
 from tarsy.runbook.fetch import Fetcher
-from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
@@ -98,12 +96,8 @@ class ActiveController:
         store: the record in Postgres.
         settings: of all reconciles.
         election: whether this replica is active.
-        changed: is set when the record of a run has changed.
-        checks: of model providers and tool servers.
+        outbound: what objects name outside of the cluster.
         periodic: the work that is done at intervals.
-        fetcher: fetches runbooks by URL; one with the usual limits when not given.
-        read_git: reads files from Git; None: none is read.
-        models: calls the judges of suites; None: no judge is called.
         metrics: the metrics of the process.
     """
 
@@ -113,81 +107,66 @@ class ActiveController:
         store: StorePorts,
         settings: ControllerSettings,
         election: LeaderElection,
-        *,
-        changed: asyncio.Event,
-        checks: ReadinessChecks | None = None,
+        outbound: OutboundPorts | None = None,
         periodic: PeriodicWork | None = None,
-        fetcher: Fetcher | None = None,
-        read_git: ReadGitFile | None = None,
-        models: Models | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        metrics, maskers = metrics or Metrics(), Maskers()
-        client, library = kubernetes.client, settings.library_namespace
         self._kubernetes = kubernetes
         self._store = store
         self._settings = settings
         self._election = election
-        self._changed = changed
-        self._server_checks = checks.servers if checks is not None else None
+        self._outbound = outbound or OutboundPorts()
         self._periodic = periodic or PeriodicWork()
+        self._metrics = metrics = metrics or Metrics()
         self._cache = Cache()
         self._queue: KeyedQueue[Key] = KeyedQueue()
-        self._informer = Informer(self._cache, self._queue, library)
-        self._watch = Watch(client, self._informer.event, namespaces=settings.namespaces)
-        self._notifications: Notifications | None = None
-        if (outbox := self._periodic.outbox) is not None:
-            self._notifications = Notifications(self._cache, outbox, store.reads, kubernetes.events, metrics=metrics)
+        self._informer = Informer(self._cache, self._queue, settings.library_namespace)
+        self._watch = Watch(kubernetes.client, self._informer.event, namespaces=settings.namespaces)
+        self._at_rest: AtRest = {}
+        self._notifications = self._new_notifications()
         note = self._notifications.note if self._notifications else None
-        at_rest: AtRest = {}
-        learned = asyncio.Event()
+        self._learned = asyncio.Event()
         self._publisher = Publisher(
-            client,
-            self._cache,
-            store.reads,
-            kubernetes.events,
-            active=election.active,
-            changed=changed,
-            learned=learned,
-            note=note,
-            at_rest=at_rest,
+            kubernetes, store, self._cache, election.active, self._learned, note=note, at_rest=self._at_rest
         )
-        served = ServedCalls(calls, self._queue.add) if (calls := self._periodic.calls) is not None else None
-        self._served = served
-        running = self._periodic.running
-        self._workloads = (
-            RunWorkloads(client, self._cache, running, library, users=settings.pod_users)
-            if running is not None
-            else None
-        )
-        intake = store.intake
-        self._incidents = Incidents(client, self._cache, intake, self._queue.add) if intake is not None else None
-        outcomes, again = store.outcomes, self._publisher.again
-        self._outcomes = OutcomeRounds(outcomes, store.reads, again) if outcomes is not None else None
-        approvals = store.approvals
-        self._approvals = (
-            ApprovalRequests(client, self._cache, approvals, store.runs.wake, self._queue.add)
-            if approvals is not None
-            else None
-        )
-        self._parked = ParkedRuns(client, self._cache, store.runs)
-        fetcher = fetcher or Fetcher(token_reader(kubernetes.read_secret))
+        fetcher = self._outbound.fetcher or Fetcher(token_reader(kubernetes.read_secret))
         self._runbooks = Runbooks(fetcher, settings.runbook_hosts, self._queue.add)
-        self._git_cases = GitCases(read_git, settings.git_hosts, self._queue.add)
-        mask_answer = metrics.watched(default_masker().mask, "model_output")
-        judge_calls = store.judge_calls if models is not None else None
-        self._judges = JudgeQueue(models, judge_calls, election.active, self._queue.add, mask_answer)
-        self._scoring: Scoring | None = None
-        if store.scores is not None and models is not None:
-            required = settings.require_author
-            self._scoring = Scoring(
-                client, self._cache, store.scores, models, mask_answer, self._queue.add, require_author=required
-            )
+        self._git_cases = GitCases(self._outbound.read_git, settings.git_hosts, self._queue.add)
+        calls = self._periodic.calls
+        self._served = ServedCalls(calls, self._queue.add) if calls is not None else None
+        self._mask_answer = metrics.watched(default_masker().mask, "model_output")
+        self._judges = self._new_judges()
+        self._scoring = self._new_scoring()
+        self._workers = self._new_workers()
+        metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
+        metrics.pull(OBJECTS, lambda: count_ready(self._cache))
+        metrics.pull(QUOTAS, lambda: count_quotas(self._cache))
+
+    def _new_notifications(self) -> Notifications | None:
+        outbox, events = self._periodic.outbox, self._kubernetes.events
+        if outbox is None:
+            return None
+        return Notifications(self._cache, outbox, self._store.reads, events, metrics=self._metrics)
+
+    def _new_judges(self) -> JudgeQueue:
+        models = self._outbound.models
+        calls = self._store.judge_calls if models is not None else None
+        return JudgeQueue(models, calls, self._election.active, self._queue.add, self._mask_answer)
+
+    def _new_scoring(self) -> Scoring | None:
+        scores, models = self._store.scores, self._outbound.models
+        if scores is None or models is None:
+            return None
+        client, required = self._kubernetes.client, self._settings.require_author
+        return Scoring(client, self._cache, scores, models, self._mask_answer, self._queue.add, require_author=required)
+
+    def _new_workers(self) -> ReconcileWorkers:
+        metrics, maskers = self._metrics, Maskers()
         context = ReconcileContext(
             cache=self._cache,
-            kubernetes=kubernetes,
-            store=store,
-            settings=settings,
+            kubernetes=self._kubernetes,
+            store=self._store,
+            settings=self._settings,
             runbooks=self._runbooks,
             git_cases=self._git_cases,
             judges=self._judges,
@@ -195,18 +174,42 @@ class ActiveController:
             publish_again=self._publisher.again,
             mask=metrics.watched(default_masker().mask, "alert_data"),
             mask_of=lambda setting: metrics.watched(maskers.of(setting), "alert_data"),
-            checks=checks or ReadinessChecks(),
-            served=served,
-            at_rest=at_rest,
+            checks=self._outbound.checks,
+            served=self._served,
+            at_rest=self._at_rest,
             note_firing=lambda result: metrics.add(SCHEDULE_TIMES, result=result.value),
         )
-        listed = partial(learn, client, self._cache, settings.namespaces, seen=self._informer.seen)
-        rest = Rest(self._cache, store.reads, at_rest, self._queue.next_when_idle)
+        client, namespaces = self._kubernetes.client, self._settings.namespaces
+        listed = partial(learn, client, self._cache, namespaces, seen=self._informer.seen)
+        rest = Rest(self._cache, self._store.reads, self._at_rest, self._queue.next_when_idle)
         reconciler = Reconciler(context, self._informer, rest)
-        self._workers = ReconcileWorkers(self._queue, election, listed, learned, reconciler.reconcile)
-        metrics.pull(ACTIVE, lambda: {(): election.active.is_set()})
-        metrics.pull(OBJECTS, lambda: count_ready(self._cache))
-        metrics.pull(QUOTAS, lambda: count_quotas(self._cache))
+        return ReconcileWorkers(self._queue, self._election, listed, self._learned, reconciler.reconcile)
+
+    def _rounds(self) -> Iterator[tuple[float, Callable[[], Awaitable[None]]]]:
+        """Yields the work that is done while this replica is active, each with its interval in seconds."""
+        client, store, queue = self._kubernetes.client, self._store, self._queue
+        yield self._settings.relist_seconds, self._relist
+        yield SWEEP_SECONDS, self._sweep
+        yield PURGE_SECONDS, self._purge
+        if self._scoring is not None:
+            yield SCORING_SECONDS, self._scoring.round
+        if store.intake is not None:
+            yield ROUND_SECONDS, Incidents(client, self._cache, store.intake, queue.add).round
+        if store.outcomes is not None:
+            yield OUTCOME_SECONDS, OutcomeRounds(store.outcomes, store.reads, self._publisher.again).round
+        if (running := self._periodic.running) is not None:
+            library, users = self._settings.library_namespace, self._settings.pod_users
+            yield WORKLOADS_SECONDS, RunWorkloads(client, self._cache, running, library, users=users).round
+        if store.approvals is not None:
+            requests = ApprovalRequests(client, self._cache, store.approvals, store.runs.wake, queue.add)
+            yield ASKING_SECONDS, requests.round
+        yield PARKED_SECONDS, ParkedRuns(client, self._cache, store.runs).round
+        if store.quotas is not None:
+            yield GONE_SECONDS, partial(lift_deleted, store.quotas, self._cache, client)
+        if self._notifications is not None:
+            yield NOTICE_SECONDS, self._notifications.round
+        if self._served is not None:
+            yield SERVING_SECONDS, self._served.round
 
     def why_not_ready(self) -> str | None:
         """Why this replica does not see the whole cluster; None: it does."""
@@ -219,45 +222,26 @@ class ActiveController:
             group.create_task(self._election.run())
             group.create_task(self._become_active())
             group.create_task(self._workers.run())
-            group.create_task(self._while_active(self._settings.relist_seconds, self._relist))
             group.create_task(self._relist_what_was_missed())
-            group.create_task(self._while_active(SWEEP_SECONDS, self._sweep))
-            group.create_task(self._while_active(PURGE_SECONDS, self._purge))
             group.create_task(self._publisher.run())
             group.create_task(self._runbooks.run())
             group.create_task(self._git_cases.run())
             group.create_task(self._judges.run())
-            if self._scoring is not None:
-                group.create_task(self._while_active(SCORING_SECONDS, self._scoring.round))
-            if self._incidents is not None:
-                group.create_task(self._while_active(ROUND_SECONDS, self._incidents.round))
-            if self._outcomes is not None:
-                group.create_task(self._while_active(OUTCOME_SECONDS, self._outcomes.round))
-            if self._workloads is not None:
-                group.create_task(self._while_active(WORKLOADS_SECONDS, self._workloads.round))
-            if self._approvals is not None:
-                group.create_task(self._while_active(ASKING_SECONDS, self._approvals.round))
-            group.create_task(self._while_active(PARKED_SECONDS, self._parked.round))
-            if (quotas := self._store.quotas) is not None:
-                lift = partial(lift_deleted, quotas, self._cache, self._kubernetes.client)
-                group.create_task(self._while_active(GONE_SECONDS, lift))
-            if self._notifications is not None:
-                group.create_task(self._while_active(NOTICE_SECONDS, self._notifications.round))
-            if self._served is not None:
-                group.create_task(self._while_active(SERVING_SECONDS, self._served.round))
+            for seconds, work in self._rounds():
+                group.create_task(self._while_active(seconds, work))
             if self._periodic.history is not None:
                 group.create_task(self._periodic.history.run(self._election))
             if self._periodic.slack is not None:
                 group.create_task(self._periodic.slack.run(self._election))
-            if self._server_checks is not None:
-                group.create_task(self._server_checks.run(self._queue.add))
+            if (servers := self._outbound.checks.servers) is not None:
+                group.create_task(servers.run(self._queue.add))
 
     async def _become_active(self) -> None:
         """Reconciles every object each time this replica becomes active."""
         while True:
             await self._election.active.wait()
             self._informer.look_at_all()
-            self._changed.set()
+            self._store.changed.set()
             await self._election.passive.wait()
 
     async def _while_active(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -4,6 +4,7 @@ A reconcile function takes one object and this context. The ports are grouped by
 port is one field here and one argument where the operator is composed. A port that is None is not used.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,12 +20,15 @@ from tarsy.controllers.runs.inputs import KeptText, no_text
 from tarsy.controllers.runs.runbooks import Runbooks
 from tarsy.controllers.schedules.times import FiringResult
 from tarsy.controllers.tool_workloads.pod_users import PodUsers
+from tarsy.engine.ports import Models
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.shown_confidence import HIGH_FLOOR
+from tarsy.runbook.fetch import Fetcher
+from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
@@ -110,6 +114,9 @@ class StorePorts:
     git_texts: GitTextStore | None = None
     """Texts of skills and runbooks in Git; None: none are read."""
 
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Is set when the record of a run has changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadinessChecks:
@@ -120,6 +127,21 @@ class ReadinessChecks:
 
     servers: ServerChecks | None = None
     """Checks the health and the tools of MCPServers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundPorts:
+    """Leads to what objects name outside of the cluster."""
+
+    checks: ReadinessChecks = field(default_factory=ReadinessChecks)
+    fetcher: Fetcher | None = None
+    """Fetches runbooks by URL; None: one with the usual limits."""
+
+    read_git: ReadGitFile | None = None
+    """Reads files from Git; None: none is read."""
+
+    models: Models | None = None
+    """Calls the judges of suites and of scores; None: no judge is called."""
 
 
 DEFAULT_CHAIN_SECONDS = 300.0

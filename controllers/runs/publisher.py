@@ -20,18 +20,16 @@ from typing import Any, Literal
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache, Key
-from tarsy.controllers.machinery.context import AtRest
+from tarsy.controllers.machinery.context import AtRest, KubernetesPorts, StorePorts
 from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
 from tarsy.controllers.runs.projection import news, project
 from tarsy.controllers.runs.rest import note_published, status_digest
-from tarsy.kube.client import ApiError, KubeClient
-from tarsy.kube.events import Events
+from tarsy.kube.client import ApiError
 from tarsy.record.run import InvestigationRecord, StageKind, State
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.errors import StoreError
-from tarsy.store.reads import Reads
 
 _log = logging.getLogger(__name__)
 
@@ -54,8 +52,10 @@ class Publisher:
     """Updates statuses from the record.
 
     Args:
+        kubernetes: the Kubernetes API.
+        store: the record.
+        cache: the objects.
         active: set while this replica may write.
-        changed: set by whoever hears that a record changed.
         learned: set when the configuration was listed: a run whose chain is not known yet would be published without
             the notifications that the chain declares.
         note: takes what runs have come to, for people who want to be told, before that counts as published.
@@ -64,25 +64,23 @@ class Publisher:
 
     def __init__(
         self,
-        client: KubeClient,
+        kubernetes: KubernetesPorts,
+        store: StorePorts,
         cache: Cache,
-        reads: Reads,
-        events: Events,
-        *,
         active: asyncio.Event,
-        changed: asyncio.Event,
         learned: asyncio.Event,
+        *,
         note: Callable[[InvestigationRecord, Investigation], Awaitable[None]] | None = None,
         at_rest: AtRest | None = None,
     ) -> None:
         self._note = note
         self._at_rest = {} if at_rest is None else at_rest
-        self._client = client
+        self._client = kubernetes.client
         self._cache = cache
-        self._reads = reads
-        self._events = events
+        self._reads = store.reads
+        self._events = kubernetes.events
         self._active = active
-        self._changed = changed
+        self._changed = store.changed
         self._learned = learned
         self._written: dict[UUID, float] = {}
         self._looked: dict[UUID, float] = {}

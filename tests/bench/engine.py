@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.bench.figures import Figure, Result, best_cpu
 
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.builder import PromptTools
 from tarsy.engine.prompts.react import react_section
 from tarsy.engine.strategies.react import parse_react
 from tarsy.engine.task import Task
@@ -73,9 +74,10 @@ def _prompts(size: int, tools: int, rounds: int) -> list[Figure]:
     }
     listed = [ToolDefinition(f"kubernetes.tool_{i}", "Lists what there is. " * 5, schema) for i in range(tools)]
     task = Task("KubePodCrashLooping", _filled("pod checkout <!-- restarts -->\n", size), "", (), "triage")
-    plain = best_cpu(lambda: builder.investigation_messages(agent(), task, NOW, {}, {}), rounds)
+    plain = best_cpu(lambda: builder.investigation_messages(agent(), task, NOW, PromptTools()), rounds)
     react = best_cpu(
-        lambda: builder.investigation_messages(agent(), task, NOW, {}, {}, [react_section(listed)]), rounds
+        lambda: builder.investigation_messages(agent(), task, NOW, PromptTools(sections=[react_section(listed)])),
+        rounds,
     )
     return [
         Figure(f"prompt, alert of {size / 1e6:g} MB", plain * 1000, "ms"),

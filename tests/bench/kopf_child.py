@@ -128,10 +128,9 @@ async def _main(kubeconfig: str, dsn: str, which: str) -> None:
         with patch("tarsy.controllers.machinery.active.Watch", kinds[which]):
             controller = ActiveController(
                 KubernetesPorts(client, Events(client), Secrets(client)),
-                StorePorts(Runs(pool), Reads(pool), Questions(pool)),
+                StorePorts(Runs(pool), Reads(pool), Questions(pool), changed=changed),
                 ControllerSettings("library", relist_seconds=3600.0),
                 Chosen(client, "default", "bench", "bench"),
-                changed=changed,
             )
         running = asyncio.create_task(controller.run())
         while await asyncio.to_thread(sys.stdin.readline):

@@ -26,7 +26,13 @@ from tarsy.app.settings.work_topics import ReconcileSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
 from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
-from tarsy.controllers.machinery.context import ControllerSettings, KubernetesPorts, ReadinessChecks, StorePorts
+from tarsy.controllers.machinery.context import (
+    ControllerSettings,
+    KubernetesPorts,
+    OutboundPorts,
+    ReadinessChecks,
+    StorePorts,
+)
 from tarsy.controllers.notifications.delivery import Outbox, SlackThreads
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
@@ -195,21 +201,17 @@ def _controller(
             scores=Scores(pool, metrics),
             outcomes=Outcomes(pool, controlled.outcome_periods(), workload_of, metrics),
             git_texts=GitTextStore(pool),
+            changed=changed,
         ),
-        ControllerSettings(
-            library_namespace=settings.kubernetes.library_namespace,
-            namespaces=controlled.namespaces,
-            operator_namespace=controlled.operator_namespace,
-            pod_users=controlled.pod_users,
-            git_hosts=controlled.git_hosts,
-            calibration_floor=controlled.calibration_floor,
-            runbook_hosts=controlled.runbook_hosts,
-            require_author=settings.webhook.require_author,
-        ),
+        _controller_settings(settings),
         LeaderElection(client, controlled.operator_namespace, "tarsy-controller", instance),
-        changed=changed,
-        checks=ReadinessChecks(provider_checks, _server_checks(settings, client, secrets)),
-        periodic=PeriodicWork(
+        OutboundPorts(
+            ReadinessChecks(provider_checks, _server_checks(settings, client, secrets)),
+            Fetcher(token_reader(secrets), destinations=destinations),
+            _git_reader(settings, client, secrets),
+            connections.models,
+        ),
+        PeriodicWork(
             purge=purge,
             running=Workloads(pool).running,
             calls=Calls(pool),
@@ -217,10 +219,21 @@ def _controller(
             history=_history(settings, pool, client, metrics),
             slack=_slack(settings, connections, questions, sender),
         ),
-        fetcher=Fetcher(token_reader(secrets), destinations=destinations),
-        read_git=_git_reader(settings, client, secrets),
-        models=connections.models,
-        metrics=metrics,
+        metrics,
+    )
+
+
+def _controller_settings(settings: OperatorSettings) -> ControllerSettings:
+    controlled = settings.controller
+    return ControllerSettings(
+        library_namespace=settings.kubernetes.library_namespace,
+        namespaces=controlled.namespaces,
+        operator_namespace=controlled.operator_namespace,
+        pod_users=controlled.pod_users,
+        git_hosts=controlled.git_hosts,
+        calibration_floor=controlled.calibration_floor,
+        runbook_hosts=controlled.runbook_hosts,
+        require_author=settings.webhook.require_author,
     )
 
 

@@ -4,7 +4,7 @@ Failures of models and tools end an agent, never the process: they become its ou
 Exceptions that leave this module are a lost lease, a record that cannot be written, and cancellation.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from tarsy.engine.agent_run import AgentResult, AgentRun
@@ -21,6 +21,7 @@ from tarsy.engine.limits.budget_stop import (
 from tarsy.engine.model_calls.call import ModelCallFailed
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.builder import PromptTools
 from tarsy.engine.prompts.context import room_for_work, synthesis_context
 from tarsy.engine.prompts.invisible import cleaned_events
 from tarsy.engine.prompts.skills import skill_sections
@@ -109,7 +110,7 @@ async def _run_single(conversation: Conversation, task: Task, world: RunContext)
     await _report_cleaned(conversation, task, (), world)
     skills = AgentSkills.of(conversation.plan, world.skills)
     await _report_skills(conversation, skills, world)
-    opening = _opening(conversation, task, {}, {}, (), skill_sections(skills, tools=False), tools=False)
+    opening = _opening(conversation, task, PromptTools(skills=skill_sections(skills, tools=False), present=False))
     return await run_single_call(conversation, ModelCallKind.ITERATION, opening, world)
 
 
@@ -132,8 +133,8 @@ async def _run_with_tools(run: AgentRun, conversation: Conversation, world: RunC
             sections.append(delegation_section(delegation))
         await _report_cleaned(conversation, task, toolbox.instructions.values(), world)
         await _report_skills(conversation, skills, world)
-        told_of = skill_sections(skills)
-        opening = _opening(conversation, task, toolbox.unavailable, instructions, sections, told_of, tools=tools)
+        told_of = PromptTools(toolbox.unavailable, instructions, sections, skill_sections(skills), tools)
+        opening = _opening(conversation, task, told_of)
         try:
             purpose = Purpose(evidence=task.question is None and not task.acts, earlier=bool(task.previous))
             text = conversation.loop.final_answer or await run_loop(
@@ -147,24 +148,14 @@ async def _run_with_tools(run: AgentRun, conversation: Conversation, world: RunC
         return text
 
 
-def _opening(
-    conversation: Conversation,
-    task: Task,
-    unavailable: Mapping[str, str],
-    instructions: Mapping[str, str],
-    sections: Sequence[str],
-    skills: Sequence[str],
-    *,
-    tools: bool,
-) -> tuple[Message, ...]:
+def _opening(conversation: Conversation, task: Task, tools: PromptTools) -> tuple[Message, ...]:
     """The first messages of an agent that investigates, or answers a question about an investigation."""
     agent, began = conversation.agent, conversation.began
-    told = (began, unavailable, instructions, sections)
     if task.question is not None:
-        return builder.chat_messages(agent, task.question, *told, skills=skills, tools=tools)
+        return builder.chat_messages(agent, task.question, began, tools)
     if task.assignment is not None:
-        return builder.assignment_messages(agent, task.assignment, *told, skills=skills, tools=tools)
-    return builder.investigation_messages(agent, task, *told, skills=skills, tools=tools)
+        return builder.assignment_messages(agent, task.assignment, began, tools)
+    return builder.investigation_messages(agent, task, began, tools)
 
 
 async def _report_skills(conversation: Conversation, skills: AgentSkills, world: RunContext) -> None:

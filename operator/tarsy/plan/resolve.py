@@ -127,14 +127,12 @@ def explain_plan(request: PlanRequest, look: Lookup | None = None) -> Explained:
     skills = Skills(scope, look, None if request.any_alert else alert.alert_type)
     agents, gathered = Agents(scope, look, providers, brought, skills), _Gathered(look)
     stages = _stages(chain, scope, agents, gathered)
-    of_run, complete = tuple(gathered.agents), gathered.complete
     of_stages = [agent for stage in stages for agent in stage.members]
-    _wish_is_met(wish, at, chain, of_stages, complete, look)
+    _wish_is_met(wish, at, chain, of_stages, gathered.complete, look)
     summary = gathered.add("executive_summary", agents.executive_summary())
     bounds, origins_of_limits = limits(scope)
     limit, origins_of_budget = lowest_budget(scope, request.budget or (None, at))
-    billed = (*of_run, summary) if summary else of_run
-    costs_are_known(billed, origins_of_budget.get("cost_usd"), look)
+    costs_are_known(gathered.agents, origins_of_budget.get("cost_usd"), look)
     chat = gathered.add("chat", agents.chat(of_stages))
     answers, in_dollars = chat_budget(scope)
     costs_are_known((chat,) if chat else (), in_dollars, look)

@@ -20,6 +20,7 @@ from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.context import (
     ControllerSettings,
     KubernetesPorts,
+    OutboundPorts,
     ReadinessChecks,
     ReconcileContext,
     StorePorts,
@@ -193,6 +194,7 @@ class Desk:
                     outcomes=Outcomes(self.pool),
                     scores=Scores(self.pool, metrics),
                     git_texts=GitTextStore(self.pool),
+                    changed=self.changed,
                 ),
                 ControllerSettings(
                     library_namespace=library or self.namespace,
@@ -206,17 +208,13 @@ class Desk:
                     relist_seconds=relist_seconds,
                 ),
                 Chosen(client, self.namespace, "tarsy-controller", uuid4().hex),
-                changed=self.changed,
-                checks=ReadinessChecks(servers=checks),
-                periodic=PeriodicWork(
+                OutboundPorts(ReadinessChecks(servers=checks), runbooks, read_git, models),
+                PeriodicWork(
                     purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
                     running=Workloads(self.pool).running,
                     calls=Calls(self.pool),
                 ),
-                fetcher=runbooks,
-                read_git=read_git,
-                models=models,
-                metrics=metrics,
+                metrics,
             )
             task = asyncio.create_task(controller.run())
             try:

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from tarsy.controllers.machinery.cache import Cache
-from tarsy.controllers.machinery.context import AtRest
+from tarsy.controllers.machinery.context import AtRest, KubernetesPorts, StorePorts
 from tarsy.controllers.runs import publisher as module
 from tarsy.controllers.runs.publisher import Publisher
 from tarsy.controllers.runs.restored import ACCEPTED_UID
@@ -54,17 +54,9 @@ class World:
         active.set()
         api: Any = self
         self.at_rest: AtRest = {}
-        self.publisher = Publisher(
-            api,
-            self.cache,
-            api,
-            self.told,
-            active=active,
-            changed=asyncio.Event(),
-            learned=self.learned,
-            note=self.note,
-            at_rest=self.at_rest,
-        )
+        ports = KubernetesPorts(api, self.told, api)
+        store = StorePorts(api, api, api)
+        self.publisher = Publisher(ports, store, self.cache, active, self.learned, note=self.note, at_rest=self.at_rest)
 
     def monotonic(self) -> float:
         return self.now

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from properties import examples
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.builder import PromptTools
 from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context
 from tarsy.engine.prompts.fence import defuse, fence, inline
 from tarsy.engine.prompts.react import react_section
@@ -246,9 +247,11 @@ def test_nothing_from_outside_changes_the_structure_of_a_prompt(seed: int) -> No
         question = ChatQuestion(text, text, investigation_context(past, limit=10_000))
         tools = (ToolDefinition(text, text, {"properties": {text: {"type": text, "description": text}}}),)
         messages = [
-            *builder.investigation_messages(plan, task, BEGAN, {text: text}, {text: "x"}, [react_section(tools)]),
+            *builder.investigation_messages(
+                plan, task, BEGAN, PromptTools({text: text}, {text: "x"}, [react_section(tools)])
+            ),
             *builder.synthesis_messages(plan, task, BEGAN, chain_context(task.previous)),
-            *builder.chat_messages(plan, question, BEGAN, {text: text}, {}),
+            *builder.chat_messages(plan, question, BEGAN, PromptTools({text: text})),
             *builder.summary_messages(plan, text),
             builder.conclusion_message(1, requested=False, budget=text),
         ]

@@ -13,6 +13,7 @@ from goldens import check
 from tarsy.engine.conversation.truncation import tokens
 from tarsy.engine.findings.conclusion import CALL_ID, read_finding
 from tarsy.engine.prompts import builder
+from tarsy.engine.prompts.builder import PromptTools
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import StageConclusion, chain_context, investigation_context, synthesis_context
 from tarsy.engine.prompts.react import react_conclusion_message, react_section
@@ -106,10 +107,13 @@ QUESTION = ChatQuestion(
 
 VARIANTS = {
     "investigation": lambda: builder.investigation_messages(
-        analyst(), TASK, NOW, {"metrics": "it did not start"}, instructions(analyst()), FunctionCalls((LOGS,)).sections
+        analyst(),
+        TASK,
+        NOW,
+        PromptTools({"metrics": "it did not start"}, instructions(analyst()), FunctionCalls((LOGS,)).sections),
     ),
     "react": lambda: builder.investigation_messages(
-        analyst(), TASK, NOW, {}, instructions(analyst()), [react_section((LOGS,))]
+        analyst(), TASK, NOW, PromptTools({}, instructions(analyst()), [react_section((LOGS,))])
     ),
     "synthesis": lambda: builder.synthesis_messages(
         analyst(name="combiner", servers=()),
@@ -117,9 +121,9 @@ VARIANTS = {
         NOW,
         synthesis_context(WORK, TIMELINES, limit=100_000),
     ),
-    "single_call": lambda: builder.investigation_messages(analyst(servers=()), TASK, NOW, {}, {}, tools=False),
+    "single_call": lambda: builder.investigation_messages(analyst(servers=()), TASK, NOW, PromptTools(present=False)),
     "chat": lambda: builder.chat_messages(
-        analyst(), QUESTION, NOW, {}, instructions(analyst()), FunctionCalls((LOGS,)).sections
+        analyst(), QUESTION, NOW, PromptTools({}, instructions(analyst()), FunctionCalls((LOGS,)).sections)
     ),
     "executive_summary": lambda: builder.summary_messages(analyst(name="summary"), "A variable is missing."),
     "conclude_limit": lambda: [builder.conclusion_message(20, requested=False)],
@@ -139,8 +143,10 @@ VARIANTS = {
         )
     ],
     "no_tools": lambda: [
-        *builder.investigation_messages(analyst(servers=()), TASK, NOW, {}, {}, [react_section(())], tools=False),
-        *builder.chat_messages(analyst(servers=()), QUESTION, NOW, {}, {}, tools=False)[:1],
+        *builder.investigation_messages(
+            analyst(servers=()), TASK, NOW, PromptTools(sections=[react_section(())], present=False)
+        ),
+        *builder.chat_messages(analyst(servers=()), QUESTION, NOW, PromptTools(present=False))[:1],
     ],
     "nudge": lambda: [builder.nudge_message(tools=True), builder.nudge_message(tools=False)],
     "repetition": lambda: [builder.repetition_message(tools=True), builder.repetition_message(tools=False)],
@@ -174,7 +180,9 @@ def fixed_part(strategy: str) -> str:
     plan, sections = analyst(servers=()), FIXED.get(strategy, ())
     if strategy == "synthesis":
         return builder.synthesis_messages(plan, TASK, NOW, "")[0].content
-    return builder.investigation_messages(plan, TASK, NOW, {}, {}, sections, tools=bool(sections))[0].content
+    return builder.investigation_messages(plan, TASK, NOW, PromptTools(sections=sections, present=bool(sections)))[
+        0
+    ].content
 
 
 @pytest.mark.parametrize("strategy", [*FIXED, "synthesis"])
@@ -377,8 +385,8 @@ def test_an_agent_that_may_change_things_is_not_told_that_it_cannot(policies: tu
     held = [s.model_copy(update={"policy": ToolPolicy(p)}) for s, p in zip(plan.servers, policies, strict=True)]
     acting = analyst(servers=tuple(held))
     for make in (
-        lambda agent: builder.investigation_messages(agent, TASK, NOW, {}, {}),
-        lambda agent: builder.chat_messages(agent, QUESTION, NOW, {}, {}),
+        lambda agent: builder.investigation_messages(agent, TASK, NOW, PromptTools()),
+        lambda agent: builder.chat_messages(agent, QUESTION, NOW, PromptTools()),
     ):
         assert "you do not change anything" in whole(make(plan))
         told = whole(make(acting))

@@ -12,7 +12,9 @@ a name; own instructions and skills stand outside of all fences.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import chain_context
@@ -28,16 +30,34 @@ _LISTED_TOOLS = 20
 """Names of tools in a sentence; a longer list says how many there are besides."""
 
 
+@dataclass(frozen=True, slots=True)
+class PromptTools:
+    """What the system message of an agent says about its tools and its strategy.
+
+    Args:
+        unavailable: tool servers that could not be opened, name to reason.
+        instructions: instructions for each tool server, by name.
+        sections: texts that the strategy adds.
+        skills: sections about skills (`tarsy.engine.prompts.skills`).
+        present: whether the agent has any tool.
+    """
+
+    unavailable: Mapping[str, str] = MappingProxyType({})
+    instructions: Mapping[str, str] = MappingProxyType({})
+    sections: Sequence[str] = ()
+    skills: Sequence[str] = ()
+    present: bool = True
+
+    def texts(self) -> list[str]:
+        """Returns them in the order of the message."""
+        return [*_servers(self.unavailable, self.instructions), *self.skills, *self.sections]
+
+
 def investigation_messages(
     agent: AgentPlan,
     task: Task,
     now: datetime,
-    unavailable: Mapping[str, str],
-    instructions: Mapping[str, str],
-    sections: Sequence[str] = (),
-    *,
-    skills: Sequence[str] = (),
-    tools: bool = True,
+    tools: PromptTools,
 ) -> tuple[Message, ...]:
     """System and user message of an agent of a stage, which investigates, or acts on what earlier stages found.
 
@@ -45,20 +65,16 @@ def investigation_messages(
         agent: as planned.
         task: what to investigate or to act on.
         now: when the execution began, as recorded.
-        unavailable: tool servers that could not be opened, name to reason.
-        instructions: what the plan says of each server.
-        sections: what the strategy adds to the system message.
-        skills: sections about skills (`tarsy.engine.prompts.skills`).
-        tools: whether the agent has any tool.
+        tools: what the agent is told about its tools.
     """
     if task.acts:
-        act = template("action_tools" if tools else "action_no_tools").substitute()
+        act = template("action_tools" if tools.present else "action_no_tools").substitute()
         asked = template("action_task").substitute(stage=inline(task.stage_name), act=act)
-        rules = template("action").substitute(look=_look(tools), evidence=template("evidence").substitute())
+        rules = template("action").substitute(look=_look(tools.present), evidence=template("evidence").substitute())
     else:
-        asked = template("task").substitute(stage=inline(task.stage_name), act=_act(tools))
-        rules = _look_rules(agent, tools)
-    told = [rules, *_servers(unavailable, instructions), *skills, *sections]
+        asked = template("task").substitute(stage=inline(task.stage_name), act=_act(tools.present))
+        rules = _look_rules(agent, tools.present)
+    told = [rules, *tools.texts()]
     return (_system(told), _user(agent, now, _alert_sections(task), asked))
 
 
@@ -66,12 +82,7 @@ def assignment_messages(
     agent: AgentPlan,
     assignment: Assignment,
     now: datetime,
-    unavailable: Mapping[str, str],
-    instructions: Mapping[str, str],
-    sections: Sequence[str] = (),
-    *,
-    skills: Sequence[str] = (),
-    tools: bool = True,
+    tools: PromptTools,
 ) -> tuple[Message, ...]:
     """Returns the system and user message of a sub-agent, which sees its task only.
 
@@ -79,18 +90,14 @@ def assignment_messages(
         agent: as planned.
         assignment: what it is asked.
         now: when the execution began, as recorded.
-        unavailable: tool servers that could not be opened, name to reason.
-        instructions: what the plan says of each server.
-        sections: what the strategy adds to the system message.
-        skills: sections about skills (`tarsy.engine.prompts.skills`).
-        tools: whether the agent has any tool.
+        tools: what the agent is told about its tools.
     """
     told = [f"## Task\n\n{fence('TASK', assignment.task)}"]
-    asked = template("assignment").substitute(act=_act(tools))
+    asked = template("assignment").substitute(act=_act(tools.present))
     if assignment.hypothesis is not None:
         told.append(f"## Hypothesis\n\n{fence('HYPOTHESIS', assignment.hypothesis)}")
         asked = f"{asked}\n{template('assignment_hypothesis').substitute()}"
-    rules = [_look_rules(agent, tools), *_servers(unavailable, instructions), *skills, *sections]
+    rules = [_look_rules(agent, tools.present), *tools.texts()]
     return (_system(rules), _user(agent, now, told, asked))
 
 
@@ -105,12 +112,7 @@ def chat_messages(
     agent: AgentPlan,
     question: ChatQuestion,
     now: datetime,
-    unavailable: Mapping[str, str],
-    instructions: Mapping[str, str],
-    sections: Sequence[str] = (),
-    *,
-    skills: Sequence[str] = (),
-    tools: bool = True,
+    tools: PromptTools,
 ) -> tuple[Message, ...]:
     """Returns the system and user message of an agent that answers a question about an investigation.
 
@@ -118,19 +120,15 @@ def chat_messages(
         agent: as planned.
         question: the question, its author and the history of the investigation.
         now: when the execution began, as recorded.
-        unavailable: tool servers that could not be opened, name to reason.
-        instructions: instructions for each tool server, by name.
-        sections: texts that the strategy adds to the system message.
-        skills: sections about skills (`tarsy.engine.prompts.skills`).
-        tools: whether the agent has any tool.
+        tools: what the agent is told about its tools.
     """
     told = [f"## History of the investigation\n\n{question.history}"]
     asked = template("chat_task").substitute(author=inline(question.author))
-    look = template("chat_tools" if tools else "chat_no_tools").substitute()
+    look = template("chat_tools" if tools.present else "chat_no_tools").substitute()
     evidence = template("evidence").substitute()
     rules = template("chat").substitute(evidence=evidence, look=look, conduct=_conduct(agent))
     return (
-        _system([rules, *_servers(unavailable, instructions), *skills, *sections]),
+        _system([rules, *tools.texts()]),
         _user(agent, now, told, f"{asked}\n\n{fence('QUESTION', question.text)}"),
     )
 
