@@ -13,7 +13,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from tarsy.controllers.history.buffer import MOST_CHANGES
@@ -67,6 +67,23 @@ class HistoryLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryWatches:
+    """What is watched for the history, and how often.
+
+    Attributes:
+        namespaces: the namespaces that the operator watches; empty: all.
+        kinds: the kinds that are recorded.
+        pauses: of each watch.
+        discovery_seconds: seconds between two looks for namespaces.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    kinds: tuple[ReadKind, ...] = RECORDED_KINDS
+    pauses: WatchPauses = field(default_factory=WatchPauses)
+    discovery_seconds: float = DISCOVERY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedNamespace:
     """A namespace with a history."""
 
@@ -84,11 +101,8 @@ class HistoryRecorder:
         retention: deletes old versions.
         digests: computes digests; None: there is no key, and nothing is recorded.
         metrics: the metrics of the process.
-        namespaces: the namespaces that the operator watches; empty: all.
+        watches: what is watched, and how often.
         limits: its limits.
-        kinds: the kinds that are recorded.
-        pauses: of each watch.
-        discovery_seconds: seconds between two looks for namespaces.
     """
 
     def __init__(
@@ -98,23 +112,16 @@ class HistoryRecorder:
         retention: HistoryRetention,
         digests: Digests | None,
         metrics: Metrics,
-        *,
-        namespaces: tuple[str, ...] = (),
+        watches: HistoryWatches | None = None,
         limits: HistoryLimits | None = None,
-        kinds: tuple[ReadKind, ...] = RECORDED_KINDS,
-        pauses: WatchPauses | None = None,
-        discovery_seconds: float = DISCOVERY_SECONDS,
     ) -> None:
         self._client = client
         self._history = history
         self._retention = retention
         self._digests = digests
         self._metrics = metrics
-        self._namespaces = namespaces
+        self._watched = watches or HistoryWatches()
         self._limits = limits or HistoryLimits()
-        self._kinds = kinds
-        self._pauses = pauses or WatchPauses()
-        self._discovery_seconds = discovery_seconds
         self._recording: Recording | None = None
         self._told: set[str] = set()
         metrics.pull(HISTORY_WATCHES, self._watches)
@@ -147,7 +154,7 @@ class HistoryRecorder:
 
     async def _record(self, digests: Digests) -> None:
         rules = FormRules(digests, self._metrics.watched(default_masker().mask, "history"))
-        connections = MAX_NAMESPACES * len(self._kinds) + _LISTINGS_AT_ONCE
+        connections = MAX_NAMESPACES * len(self._watched.kinds) + _LISTINGS_AT_ONCE
         thread = ThreadPoolExecutor(1, "tarsy-history")
         recording = Recording(self._history, rules, self._metrics, thread, buffer_size=self._limits.buffer_size)
         async with contextlib.AsyncExitStack() as stack:
@@ -170,7 +177,7 @@ class HistoryRecorder:
                 for new in sorted(wanted - watching.keys(), key=lambda one: one.name):
                     watching[new] = group.create_task(self._watch(client, recording, new, listings))
 
-            group.create_task(self._every(self._discovery_seconds, follow))
+            group.create_task(self._every(self._watched.discovery_seconds, follow))
 
     async def _first_partitions(self) -> None:
         while True:
@@ -184,22 +191,24 @@ class HistoryRecorder:
         self, client: KubeClient, recording: Recording, namespace: RecordedNamespace, listings: asyncio.Semaphore
     ) -> None:
         """Watches the kinds of a namespace until cancelled."""
-        places = [Place(namespace.uid, namespace.name, kind, namespace.values) for kind in self._kinds]
+        places = [Place(namespace.uid, namespace.name, kind, namespace.values) for kind in self._watched.kinds]
         for place in places:
             recording.add(place)
         _log.info("the history of namespace %s is recorded", namespace.name)
         try:
             async with asyncio.TaskGroup() as group:
                 for place in places:
-                    group.create_task(KindWatch(client, place, recording, listings, self._pauses).run())
+                    group.create_task(KindWatch(client, place, recording, listings, self._watched.pauses).run())
         finally:
             for place in places:
                 recording.remove(place)
 
     async def _wanted(self) -> set[RecordedNamespace]:
         """Returns the namespaces with a history, at most `MAX_NAMESPACES` by name. Raises ApiError."""
-        if self._namespaces:
-            found = [one for name in self._namespaces if (one := await self._client.find("Namespace", None, name))]
+        if self._watched.namespaces:
+            found = [
+                one for name in self._watched.namespaces if (one := await self._client.find("Namespace", None, name))
+            ]
         else:
             found = await self._client.list("Namespace", labelSelector=HISTORY_LABEL)
         wanted = []

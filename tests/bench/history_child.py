@@ -15,7 +15,7 @@ from typing import Any
 
 import asyncpg
 
-from tarsy.controllers.history.recorder import HistoryRecorder
+from tarsy.controllers.history.recorder import HistoryRecorder, HistoryWatches
 from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.kinds import RECORDED_KINDS
 from tarsy.kube.client import KubeClient
@@ -43,8 +43,7 @@ async def main(kubeconfig: Path, database: str, namespace: str, storm_seconds: i
             HistoryRetention(pool),
             Digests(b"k" * 32),
             metrics,
-            namespaces=(namespace,),
-            kinds=tuple(kind for kind in RECORDED_KINDS if kind.kind in KINDS),
+            HistoryWatches((namespace,), tuple(kind for kind in RECORDED_KINDS if kind.kind in KINDS)),
         )
         election = LeaderElection(client, namespace, "any", "any")
         election.passive.clear()

@@ -80,8 +80,11 @@ async def http_server(
             services=services,
             metrics=connections.metrics,
             read_secret=connections.secrets,
-            queue_limit=settings.intake.queue_limit,
-            namespace_queue_limit=settings.intake.namespace_queue_limit,
+            intake=Intake(
+                pool,
+                queue_limit=settings.intake.queue_limit,
+                namespace_queue_limit=settings.intake.namespace_queue_limit,
+            ),
             namespaces=settings.controller.namespaces,
         )
         yield HttpServer(http, all_routes(), services, connections.metrics, beside=intake)

@@ -24,7 +24,7 @@ from tarsy.app.process import ProcessContext, connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.settings.work_topics import ReconcileSettings
 from tarsy.app.worker import WORKER_CHANNELS, new_worker
-from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
+from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder, HistoryWatches
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.context import (
     ControllerSettings,
@@ -273,8 +273,8 @@ def _history(settings: OperatorSettings, pool: asyncpg.Pool, client: KubeClient,
         HistoryRetention(pool),
         digests,
         metrics,
-        namespaces=settings.controller.namespaces,
-        limits=limits,
+        HistoryWatches(settings.controller.namespaces),
+        limits,
     )
 
 

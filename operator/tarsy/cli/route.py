@@ -7,6 +7,7 @@ permissions of the sender are unknown here, and the output states that.
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,38 +32,44 @@ class RouteError(CommandError):
     """The body or the routes cannot be read."""
 
 
-async def show_route(
-    body: Path,
-    configuration: Sequence[Path],
-    *,
-    source: BodyFormat,
-    namespace: str | None,
-    library_namespace: str,
-    kubeconfig: str | None,
-    context: str | None,
-    output: Literal["text", "json"],
-) -> int:
-    """Prints the outcome of a request; returns 1 if no route matches.
+@dataclass(frozen=True, slots=True)
+class RouteSource:
+    """Leads to the AlertRoutes and Chains that decide.
 
     Args:
-        body: the file with the body of the request.
-        configuration: files and directories with AlertRoutes and Chains; empty: those of the cluster.
-        source: the intake endpoint.
+        configuration: files and directories with them; empty: those of the cluster.
         namespace: the namespace of the routes; None: the library.
         library_namespace: the namespace of the library.
         kubeconfig: of the cluster.
         context: the context of the kubeconfig.
+    """
+
+    configuration: Sequence[Path]
+    namespace: str | None
+    library_namespace: str
+    kubeconfig: str | None = None
+    context: str | None = None
+
+
+async def show_route(body: Path, source: BodyFormat, routes_of: RouteSource, output: Literal["text", "json"]) -> int:
+    """Prints the outcome of a request; returns 1 if no route matches.
+
+    Args:
+        body: the file with the body of the request.
+        source: the intake endpoint.
+        routes_of: where the routes are.
         output: text for people, json for programs.
 
     Raises:
         RouteError: the body cannot be read, or the files are wrong.
         ApiError: the cluster cannot be asked.
     """
-    parsed, place = _body(body, source), namespace or library_namespace
-    if configuration:
-        objects, catalog = _of_files(configuration, place)
+    library_namespace = routes_of.library_namespace
+    parsed, place = _body(body, source), routes_of.namespace or library_namespace
+    if routes_of.configuration:
+        objects, catalog = _of_files(routes_of.configuration, place)
     else:
-        objects, catalog = await _of_cluster(place, library_namespace, kubeconfig, context)
+        objects, catalog = await _of_cluster(place, library_namespace, routes_of.kubeconfig, routes_of.context)
     routes = [o for o in objects if isinstance(o, AlertRoute) and o.metadata.namespace == place]
     verdicts = match_route(routes, parsed)
     answer = answer_of(verdicts, catalog, library_namespace)

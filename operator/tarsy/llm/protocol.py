@@ -215,6 +215,9 @@ class ModelErrorCode(StrEnum):
 class ModelError(Exception):
     """A model call failed.
 
+    Decision: one argument for each fact about the failure, although there are eight: an error is raised where only some
+    of them are known.
+
     Args:
         code: The reason.
         message: A sentence with the remedy, for people. It contains the server's message only if the server is the

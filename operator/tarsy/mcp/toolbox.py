@@ -227,6 +227,8 @@ class McpToolbox:
 class McpToolboxes:
     """Opens toolboxes (`tarsy.engine.ports.Toolboxes`).
 
+    Decision: eight arguments and no object of settings, because each caller needs the defaults of all but two or three.
+
     Args:
         resolve: Returns the value of a declared variable or header, read from its Secret if it names one.
         allow_stdio: Whether child processes are allowed: on one machine, not in a cluster.

@@ -35,6 +35,22 @@ class ResolvedAgent:
         return replace(self, plan=self.plan.model_copy(update={"name": name}))
 
 
+@dataclass(frozen=True, slots=True)
+class _AgentParts:
+    """What an agent is made of; `wanted` is False where it names an Agent that does not exist."""
+
+    name: str
+    agent_name: str
+    agent: Agent | None
+    strategy: tuple[str, FieldPath | None] | None
+    choice: Choice | None
+    iterations: tuple[int, FieldPath] | None = None
+    servers: Servers = ((), None)
+    fallback: tuple[Level[tuple[FallbackEntry, ...]], ...] = ()
+    skills: PlannedSkills = ((), None)
+    wanted: bool = True
+
+
 class Agents:
     """Resolves the agents of one plan; errors are reported to `look`, and the agent is then None."""
 
@@ -64,16 +80,18 @@ class Agents:
         found = self._tools.servers_of(levels)
         choice = self._providers.choose(provider or (slot.llm_provider, at_slot / "llmProvider"))
         made = self._make(
-            slot.display_name or slot.name,
-            slot.name,
-            levels.agent,
-            levels.strategy(),
-            choice,
-            iterations=levels.iterations(),
-            servers=found,
-            fallback=((stage.fallback, at / "fallback"), (slot.fallback, at_slot / "fallback")),
-            skills=self._skills.of(levels),
-            wanted=levels.agent is not None,
+            _AgentParts(
+                slot.display_name or slot.name,
+                slot.name,
+                levels.agent,
+                levels.strategy(),
+                choice,
+                iterations=levels.iterations(),
+                servers=found,
+                fallback=((stage.fallback, at / "fallback"), (slot.fallback, at_slot / "fallback")),
+                skills=self._skills.of(levels),
+                wanted=levels.agent is not None,
+            )
         )
         return self._delegating(made, stage, at, index) if slot.sub_agents else made
 
@@ -118,16 +136,18 @@ class Agents:
         levels = self._tools.levels_of_sub_agent(stage, at, index, place)
         at_wish = ((at / "agents")[index] / "subAgents")[place]
         made = self._make(
-            wish.agent_ref.name,
-            wish.agent_ref.name,
-            levels.agent,
-            levels.strategy(),
-            self._providers.choose((None, at_wish)),
-            iterations=levels.iterations(),
-            servers=self._tools.servers_of(levels),
-            skills=self._skills.of(levels),
-            fallback=((stage.fallback, at / "fallback"),),
-            wanted=levels.agent is not None,
+            _AgentParts(
+                wish.agent_ref.name,
+                wish.agent_ref.name,
+                levels.agent,
+                levels.strategy(),
+                self._providers.choose((None, at_wish)),
+                iterations=levels.iterations(),
+                servers=self._tools.servers_of(levels),
+                skills=self._skills.of(levels),
+                fallback=((stage.fallback, at / "fallback"),),
+                wanted=levels.agent is not None,
+            )
         )
         description = (levels.spec.description or "").strip()
         if levels.agent is not None and not description:
@@ -164,7 +184,9 @@ class Agents:
             strategy = (Strategy.SYNTHESIS, None)
         choice = self._providers.choose(provider or (settings.llm_provider, at / "synthesis" / "llmProvider"))
         name = builtin.SYNTHESIS_AGENT if agent is None else agent.metadata.name
-        made = self._make(name, name, agent, strategy, choice, fallback=((stage.fallback, at / "fallback"),))
+        made = self._make(
+            _AgentParts(name, name, agent, strategy, choice, fallback=((stage.fallback, at / "fallback"),))
+        )
         if made is None or made.plan.instructions:
             return made
         instructions = {"instructions": builtin.SYNTHESIS_INSTRUCTIONS}
@@ -186,7 +208,7 @@ class Agents:
             lambda spec, at: ((provider_of(spec.executive_summary), at / "executiveSummary" / "llmProvider"),),
         )
         name = builtin.EXECUTIVE_SUMMARY_AGENT
-        return self._make(name, name, None, (Strategy.SINGLE_CALL, None), choice)
+        return self._make(_AgentParts(name, name, None, (Strategy.SINGLE_CALL, None), choice))
 
     def chat(self, members: Iterable[AgentPlan]) -> ResolvedAgent | None:
         """Returns the agent that answers follow-up questions, unless the chain takes none.
@@ -203,64 +225,53 @@ class Agents:
         # A named agent that does not exist was reported; the rest is made all the same, which finds its errors too.
         iterations = levels.iterations()
         return self._make(
-            name,
-            name,
-            levels.agent,
-            levels.strategy(),
-            choice,
-            iterations=iterations,
-            servers=found,
-            skills=self._skills.of(levels),
+            _AgentParts(
+                name,
+                name,
+                levels.agent,
+                levels.strategy(),
+                choice,
+                iterations=iterations,
+                servers=found,
+                skills=self._skills.of(levels),
+            )
         )
 
-    def _make(
-        self,
-        name: str,
-        agent_name: str,
-        agent: Agent | None,
-        strategy: tuple[str, FieldPath | None] | None,
-        choice: Choice | None,
-        *,
-        iterations: tuple[int, FieldPath] | None = None,
-        servers: Servers = ((), None),
-        fallback: tuple[Level[tuple[FallbackEntry, ...]], ...] = (),
-        skills: PlannedSkills = ((), None),
-        wanted: bool = True,
-    ) -> ResolvedAgent | None:
-        """Builds the agent; `wanted` is False when it names an Agent that does not exist."""
+    def _make(self, parts: _AgentParts) -> ResolvedAgent | None:
+        agent, choice, servers = parts.agent, parts.choice, parts.servers
         if choice is None:
             return None
-        how = strategy_in(strategy)
-        at_strategy = strategy[1] if strategy else None
+        how = strategy_in(parts.strategy)
+        at_strategy = parts.strategy[1] if parts.strategy else None
         self._look.runs_on(how, choice.provider, at_strategy or choice.at)
         wish = (agent.spec.native_tools, FieldPath.of(agent) / "nativeTools") if agent else (None, choice.at)
         work = self._providers.work(choice, how, wish, bool(servers[0]))
-        change = self._providers.fallback(work, *fallback)
+        change = self._providers.fallback(work, *parts.fallback)
         summarizer = self._providers.summarizer() if servers[0] else None
-        if not wanted:
+        if not parts.wanted:
             return None
         if agent is not None:
             self._look.use(agent)
         tools = how not in builtin.STRATEGIES_WITHOUT_TOOLS
         plan = AgentPlan(
-            name=name,
-            agent=agent_name,
+            name=parts.name,
+            agent=parts.agent_name,
             strategy=how,
             provider=choice.used_by(how),
-            max_iterations=1 if not tools else iterations[0] if iterations else builtin.MAX_ITERATIONS,
+            max_iterations=1 if not tools else parts.iterations[0] if parts.iterations else builtin.MAX_ITERATIONS,
             instructions=(agent.spec.instructions if agent else None) or "",
             servers=acting_as(agent.spec.service_account_name if agent else None, servers[0]),
             native_tools=tuple(work.native_tools),
             fallback=change.plans,
             fallback_skipped=change.skipped,
             summarizer=summarizer.used_by(Strategy.SINGLE_CALL) if summarizer else None,
-            skills=skills[0],
+            skills=parts.skills[0],
         )
-        origins = _origins(at_strategy, choice, iterations if tools else None, servers, work, change)
+        origins = _origins(at_strategy, choice, parts.iterations if tools else None, servers, work, change)
         if summarizer is not None:
             origins["summarizer"] = summarizer.at
-        if skills[1] is not None:
-            origins["skills"] = skills[1]
+        if parts.skills[1] is not None:
+            origins["skills"] = parts.skills[1]
         return ResolvedAgent(plan, origins)
 
 

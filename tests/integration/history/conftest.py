@@ -16,7 +16,7 @@ from apis import LocalApi
 from embedded_kubeapi.lifecycle import ROOT_CA
 from integration.controllers.desk import Chosen, eventually
 from tarsy.controllers.history.kind_watch import WatchPauses
-from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder
+from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder, HistoryWatches
 from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
@@ -56,6 +56,7 @@ class Shop:
         watched: bool = True,
     ) -> AsyncIterator[HistoryRecorder]:
         """Records; when it begins, all kinds that the cluster serves are watched."""
+        wanted = tuple(kind for kind in RECORDED_KINDS if kind.kind in kinds)
         async with await KubeClient.load(kubeconfig or self.kubeconfig) as client:
             recorder = HistoryRecorder(
                 client,
@@ -63,11 +64,8 @@ class Shop:
                 HistoryRetention(self.pool),
                 None if key is None else Digests(key),
                 self.metrics,
-                namespaces=(self.name,),
-                limits=limits,
-                kinds=tuple(kind for kind in RECORDED_KINDS if kind.kind in kinds),
-                pauses=PAUSES,
-                discovery_seconds=0.1,
+                HistoryWatches((self.name,), wanted, PAUSES, discovery_seconds=0.1),
+                limits,
             )
             election = Chosen(client, self.name, "any", "any")
             election.passive.clear()

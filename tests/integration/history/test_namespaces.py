@@ -7,7 +7,7 @@ import pytest
 
 from integration.controllers.desk import eventually
 from integration.history.conftest import KEY, PAUSES, Shop
-from tarsy.controllers.history.recorder import HistoryRecorder
+from tarsy.controllers.history.recorder import HistoryRecorder, HistoryWatches
 from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
@@ -23,9 +23,7 @@ def _recorder(shop: Shop, client: KubeClient, *namespaces: str) -> HistoryRecord
         HistoryRetention(shop.pool),
         Digests(KEY),
         shop.metrics,
-        namespaces=namespaces,
-        kinds=tuple(kind for kind in RECORDED_KINDS if kind.kind == "ConfigMap"),
-        pauses=PAUSES,
+        HistoryWatches(namespaces, tuple(kind for kind in RECORDED_KINDS if kind.kind == "ConfigMap"), PAUSES),
     )
 
 

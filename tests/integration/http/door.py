@@ -23,6 +23,7 @@ from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL, Secrets
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.meta import API_VERSION
+from tarsy.store.intake import Intake
 from tarsy.store.reads import Reads
 
 CREATE = [{"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}]
@@ -94,7 +95,14 @@ async def open_intake(kube: KubeClient, records: asyncpg.Pool) -> AsyncIterator[
         services = Services(records, Reads(records), kube, callers, access, NamespaceReader(kube))
         direct = BearerFrontend(kube)
         app = build_application((), direct, services, metrics)
-        add_intake(app, direct, services=services, metrics=metrics, read_secret=Secrets(kube), queue_limit=5)
+        add_intake(
+            app,
+            direct,
+            services=services,
+            metrics=metrics,
+            read_secret=Secrets(kube),
+            intake=Intake(records, queue_limit=5),
+        )
         server = TestServer(app, handler_cancellation=True)
         await stack.enter_async_context(server)
         yield str(server.make_url("")).rstrip("/"), services, metrics

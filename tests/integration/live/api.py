@@ -16,7 +16,7 @@ from integration.store.build import claimed_run, event, stage, worker
 from tarsy.http.application import build_application
 from tarsy.http.authentication.access import AccessReviews
 from tarsy.http.authentication.frontends import BearerFrontend
-from tarsy.http.live.hub import CHANNELS, Hub
+from tarsy.http.live.hub import CHANNELS, FollowLimits, Hub
 from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
@@ -99,7 +99,7 @@ class Socket:
 async def serving(dsn: str, pool: asyncpg.Pool, of: FakeKube | None = None, **of_hub: Any) -> AsyncIterator[Api]:
     """The API; what a right was is remembered for no time."""
     people = of or kube()
-    hub = Hub(pool, Listener(dsn, CHANNELS), Notifier(pool), **of_hub)
+    hub = Hub(pool, Listener(dsn, CHANNELS), Notifier(pool), limits=FollowLimits(**of_hub))
     services = Services(
         pool=pool,
         reads=Reads(pool),

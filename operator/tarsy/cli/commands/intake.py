@@ -37,24 +37,14 @@ def route(
     output: TextOrJson = "text",
 ) -> None:
     """Print which AlertRoute and Chain match an alert, and why others do not. Exits with 1 if none matches."""
-    from tarsy.cli.route import show_route
+    from tarsy.cli.route import RouteSource, show_route
 
     if not dry_run:
         raise typer.BadParameter(
             "is required: the command only explains; send alerts to the operator's /intake/v1", param_hint="--dry-run"
         )
-    go(
-        show_route(
-            body,
-            config or [],
-            source=source,
-            namespace=namespace,
-            library_namespace=library_namespace,
-            kubeconfig=kubeconfig,
-            context=context,
-            output=output,
-        )
-    )
+    routes_of = RouteSource(config or [], namespace, library_namespace, kubeconfig, context)
+    go(show_route(body, source, routes_of, output))
 
 
 def ledger(

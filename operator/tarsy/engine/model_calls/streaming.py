@@ -91,11 +91,10 @@ async def receive(
     if world.control.concluding and not concludes:
         answer.unsent = True
         raise CutToConclude
-    seconds, clock, limit = min(watch.left, own.call), CallClock(provider, own), asyncio.timeout(None)
-    cut = Cut()
-    late = LateEvents(world.recorder.write_events, lambda: 0.0 if world.live.followed else LATE_SECONDS)
-    reception = _Reception(answer, conversation, call, world, watch, clock, cut, late)
-    async with late:
+    seconds, limit = min(watch.left, own.call), asyncio.timeout(None)
+    reception = _Reception(answer, conversation, call, world, watch)
+    clock, cut = reception.clock, reception.cut
+    async with reception.late:
         try:
             async with cut:
                 with world.control.when_concluding(lambda: cut.after(limits.conclusion_seconds if concludes else 0.0)):
@@ -142,13 +141,11 @@ class _Reception:
         call: UUID,
         world: RunContext,
         watch: Stopwatch,
-        clock: CallClock,
-        cut: Cut,
-        late: LateEvents,
     ) -> None:
-        self._clock = clock
-        self._cut = cut
-        self._late = late
+        provider = conversation.agent.provider
+        self.clock = CallClock(provider, timeouts(provider, conversation.limits))
+        self.cut = Cut()
+        self.late = LateEvents(world.recorder.write_events, lambda: 0.0 if world.live.followed else LATE_SECONDS)
         self._answer = answer
         self._conversation = conversation
         self._call = call
@@ -163,7 +160,7 @@ class _Reception:
 
     async def collect(self, chunks: AsyncGenerator[Chunk, None], limit: asyncio.Timeout) -> None:
         """Takes all chunks, or those before the text repeats itself."""
-        clock = self._clock
+        clock = self.clock
         try:
             async with Silence(clock.begin()) as silence:
                 async for chunk in chunks:
@@ -203,20 +200,20 @@ class _Reception:
                     began = clock()
                     answer.waiting = Waiting(chunk, began)
                     answer.unsent = not answer.retries
-                    with self._cut.held():
+                    with self.cut.held():
                         await self._world.recorder.write_events([wait_event(*of, place, chunk)])
                     await anext(chunks, None)
                     seconds = clock() - began
                     answer.waits.append((chunk.limit, seconds))
                     answer.waiting, answer.unsent = None, False
-                    with self._cut.held():
+                    with self.cut.held():
                         await self._world.recorder.write_events([wait_event(*of, place, chunk, seconds)])
             case NoticeChunk():
                 await self._write(notice_event(*of, chunk), limit)
         return 0.0
 
     async def _write(self, event: Event, limit: asyncio.Timeout) -> None:
-        with self._cut.held(), paused(limit), self._watch.paused():
+        with self.cut.held(), paused(limit), self._watch.paused():
             await self._world.recorder.write_events([event])
 
     def _look_again(self) -> None:
@@ -261,7 +258,7 @@ class _Reception:
             case CodeExecutionChunk() | GroundingChunk():
                 answer.native.append(chunk)
                 number = len(answer.native) - 1
-                self._late.begin(
+                self.late.begin(
                     native_event(self._conversation, self._call, number, answer.native[-1], EventStatus.STREAMING)
                 )
             case UsageChunk(usage):
@@ -277,7 +274,7 @@ class _Reception:
 
     def _shown(self, event: Event, pieces: list[str]) -> UUID:
         """Begins the event of a text that is shown as it comes, all of it `pieces`; its id."""
-        self._late.begin(event)
+        self.late.begin(event)
         self._world.live.began(event.id, pieces)
         return event.id
 

@@ -15,7 +15,7 @@ from tarsy.http.intake.senders import Senders, SenderSecretReader
 from tarsy.http.intake.taking import Taking
 from tarsy.http.services import Services
 from tarsy.observe.metrics import Metrics
-from tarsy.store.intake import NAMESPACE_QUEUE_LIMIT, Intake
+from tarsy.store.intake import Intake
 
 PREFIX = "/intake/v1"
 
@@ -27,8 +27,7 @@ def add_intake(
     services: Services,
     metrics: Metrics,
     read_secret: SenderSecretReader,
-    queue_limit: int,
-    namespace_queue_limit: int = NAMESPACE_QUEUE_LIMIT,
+    intake: Intake,
     namespaces: tuple[str, ...] = (),
 ) -> None:
     """Adds the intake to an application.
@@ -39,15 +38,14 @@ def add_intake(
         services: the dependencies of handlers.
         metrics: counts notifications.
         read_secret: reads the labelled Secrets of AlertRoutes.
-        queue_limit: maximum queued investigations; beyond it, new incidents are refused.
-        namespace_queue_limit: maximum queued investigations of one namespace.
+        intake: stores what arrives, and refuses new incidents where too many investigations are queued.
         namespaces: namespaces of this installation; empty: all.
     """
     taking = Taking(
         Senders(frontend, read_secret),
         Configuration(services.kube, services.library_namespace, namespaces),
         services.access,
-        Intake(services.pool, queue_limit=queue_limit, namespace_queue_limit=namespace_queue_limit),
+        intake,
         services.kube,
         metrics,
     )

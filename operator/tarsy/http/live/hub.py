@@ -49,6 +49,23 @@ class _Shared:
     followers: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FollowLimits:
+    """Intervals and limits of the connections that follow.
+
+    Attributes:
+        poll_seconds: poll interval: maximum delay after a lost wake-up.
+        check_seconds: interval between authorization checks of a stream.
+        of_one: maximum concurrent connections of one caller.
+        of_all: maximum concurrent connections of all callers.
+    """
+
+    poll_seconds: float = _POLL_SECONDS
+    check_seconds: float = CHECK_SECONDS
+    of_one: int = CONNECTIONS_OF_ONE
+    of_all: int = _CONNECTIONS
+
+
 class Hub:
     """Reads changes for all followers, while `run` runs.
 
@@ -56,10 +73,7 @@ class Hub:
         pool: connections to Postgres.
         listener: subscribed to CHANNELS; the hub runs it.
         notifier: announces followed runs to workers; the hub runs it.
-        poll_seconds: poll interval: maximum delay after a lost wake-up.
-        check_seconds: interval between authorization checks of a stream.
-        of_one: maximum concurrent connections of one caller.
-        of_all: maximum concurrent connections of all callers.
+        limits: intervals, and limits to its connections.
         calibration_floor: of `Reads`.
     """
 
@@ -69,10 +83,7 @@ class Hub:
         listener: Listener,
         notifier: Notifier,
         *,
-        poll_seconds: float = _POLL_SECONDS,
-        check_seconds: float = CHECK_SECONDS,
-        of_one: int = CONNECTIONS_OF_ONE,
-        of_all: int = _CONNECTIONS,
+        limits: FollowLimits | None = None,
         calibration_floor: float | None = None,
     ) -> None:
         self._reads = Reads(pool, calibration_floor)
@@ -80,10 +91,8 @@ class Hub:
         self._listener = listener
         self._notifier = notifier
         self._following = Following(notifier.notify)
-        self._poll = poll_seconds
-        self.check_seconds = check_seconds
-        self._of_one = of_one
-        self._of_all = of_all
+        self._limits = limits or FollowLimits()
+        self.check_seconds = self._limits.check_seconds
         self.lists = Lists(pool, self._heads)
         self._group: asyncio.TaskGroup | None = None
         self._feeds: dict[UUID, _Shared] = {}
@@ -152,9 +161,9 @@ class Hub:
             TooManyRequests: the caller has reached its limit.
             Unavailable: the limit of all callers is reached.
         """
-        if self.connections(caller) >= self._of_one:
-            raise TooManyRequests(f"{caller} already has {self._of_one} open streams; close one")
-        if self.open_connections >= self._of_all:
+        if self.connections(caller) >= self._limits.of_one:
+            raise TooManyRequests(f"{caller} already has {self._limits.of_one} open streams; close one")
+        if self.open_connections >= self._limits.of_all:
             raise Unavailable("too many streams are open; try again")
         self._callers[caller] = self.connections(caller) + 1
         try:
@@ -188,7 +197,7 @@ class Hub:
             except StoreError as error:
                 _log.info("cannot read a followed investigation, trying again: %s", error)
                 feed.look_again()
-                await asyncio.sleep(self._poll)
+                await asyncio.sleep(self._limits.poll_seconds)
             except RecordGone:
                 feed.gone.set()
                 return
@@ -229,7 +238,7 @@ class Hub:
     async def _look(self) -> None:
         """Polls for missed changes, and finds the investigations of unknown runs."""
         clock = asyncio.get_running_loop().time
-        due, polls = clock() + self._poll, 0
+        due, polls = clock() + self._limits.poll_seconds, 0
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
@@ -256,7 +265,7 @@ class Hub:
             except StoreError as error:
                 _log.info("cannot poll the followed investigations, trying again: %s", error)
             if clock() >= due:
-                due = clock() + self._poll
+                due = clock() + self._limits.poll_seconds
             await asyncio.sleep(_GATHER_SECONDS)
 
     async def _tell(self, heads: list[Head]) -> None:
