@@ -165,7 +165,7 @@ async def test_a_death_at_any_step_makes_no_call_twice_that_has_its_answer(step:
 
 
 @pytest.mark.parametrize("strategy", [Strategy.LANGCHAIN, Strategy.REACT])
-async def test_a_repetition_is_told_its_age_and_may_be_made_afresh(strategy: Strategy) -> None:
+def test_a_repetition_is_told_its_age_and_may_be_made_afresh(strategy: Strategy) -> None:
     """Nobody can know that nothing has changed: the state of a cluster is not the run's alone."""
     answers = iter(["a pod", "two pods", "three pods"])
 
@@ -176,7 +176,7 @@ async def test_a_repetition_is_told_its_age_and_may_be_made_afresh(strategy: Str
     script = [asks or Answer(tool_calls=(call("k.get", f"c{n}"),)) for n in range(4)]
     s = start(*script, Answer("Final Answer: done"), get=get)
 
-    await s.run(plan(stage("look", agent(strategy=strategy, iterations=9))))
+    in_virtual_time(s.run(plan(stage("look", agent(strategy=strategy, iterations=9)))))
 
     results = [m.content for m in s.record.execution("triage").conversation if "callId" in m.content][-4:]
     assert "a pod" in results[0] and "two pods" in results[2]
