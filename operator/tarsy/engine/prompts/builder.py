@@ -12,9 +12,8 @@ a name; own instructions and skills stand outside of all fences.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 
 from tarsy.engine.prompts.calendar import calendar
 from tarsy.engine.prompts.context import chain_context
@@ -42,8 +41,8 @@ class PromptTools:
         present: whether the agent has any tool.
     """
 
-    unavailable: Mapping[str, str] = MappingProxyType({})
-    instructions: Mapping[str, str] = MappingProxyType({})
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    instructions: Mapping[str, str] = field(default_factory=dict)
     sections: Sequence[str] = ()
     skills: Sequence[str] = ()
     present: bool = True
