@@ -133,7 +133,7 @@ class Recorder(Protocol):
         ...
 
     async def told_results(
-        self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
+        self, execution: UUID, known: Collection[UUID] = (), *, sensitive: bool = False
     ) -> Sequence[ToldResult]:
         """The next results of tools that the model of an execution may know of, a page at a time, by their ids.
 
@@ -142,7 +142,7 @@ class Recorder(Protocol):
 
         Args:
             execution: of the agent.
-            after: id of the last result of the page before; None: the first page.
+            known: ids of those that the caller has.
             sensitive: only those whose text must not leave.
         """
         ...

@@ -94,8 +94,7 @@ class RunContext:
     people about calls, and `waiting` tells how long the run may still wait for them. `skills` are those of the plan.
     `readings` are the forms of results that arguments of calls are looked for in. `precedents` are the lines
     about earlier investigations, as a text from outside that must not leave. `replay`: nothing is sent to any server
-    that changes something.
-    about earlier investigations, as a text from outside that must not leave. `hand_on` gives a second attempt of a
+    that changes something. `hand_on` gives a second attempt of a
     stage the results of the first one.
     """
 

@@ -216,13 +216,13 @@ class RunWriter:
         return rows.first_attempt(calls, usage)
 
     async def told_results(
-        self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
+        self, execution: UUID, known: Collection[UUID] = (), *, sensitive: bool = False
     ) -> Sequence[ToldResult]:
         """Returns the next page of results that the model of an execution may know of.
 
         Args:
             execution: of the agent.
-            after: id of the last result of the page before.
+            known: ids of those that the caller has.
             sensitive: only those whose text must not leave.
         """
         await self._steps.write_result(execution)  # what else is held has no result that this agent knows of
@@ -232,7 +232,7 @@ class RunWriter:
                 "read the results of tools",
                 investigation=self._investigation,
                 execution=execution,
-                after=after or UUID(int=0),
+                known=list(known),
                 sensitive=sensitive,
                 limit=RESULTS_A_PAGE,
             )

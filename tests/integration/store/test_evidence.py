@@ -73,7 +73,7 @@ async def test_results_are_read_in_pages(pool: asyncpg.Pool) -> None:
         await write.tool_call_finished(tool_result(agent.id, message_seq=2, index=index))
 
     first = await write.told_results(agent.id)
-    second = await write.told_results(agent.id, first[-1].id)
+    second = await write.told_results(agent.id, [found.id for found in first])
 
     assert (len(first), len(second)) == (16, 1)
     assert {found.ref for found in [*first, *second]} == {ref(agent, index) for index in range(17)}

@@ -528,7 +528,7 @@ class RecorderContract:
         ref = call_ref(idempotency_key(agent.id, 2, 0))
         assert (found.ref, found.tool, found.text, found.marks) == (ref, "kubernetes.get", "a pod", marks)
         assert (found.arguments, found.place) == ('{"kind": "Pod"}', (-1, 0, 0, 2, 0))
-        assert await write.told_results(agent.id, found.id) == []
+        assert await write.told_results(agent.id, {found.id}) == []
 
     async def test_sensitive_results_are_read_alone(self, subject: Subject) -> None:
         agent, write = await asked(subject), subject.recorder

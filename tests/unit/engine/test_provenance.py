@@ -4,15 +4,24 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import orjson
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tarsy.engine.provenance.destinations import destinations_of
 from tarsy.engine.provenance.leaves import argument_values
-from tarsy.engine.provenance.readings import decoded_readings, folded_reading, occurs_whole, plain_reading
-from tarsy.engine.provenance.result_readings import KeptReadings, ResultReadings
+from tarsy.engine.provenance.readings import (
+    SEARCHES_ONE_BY_ONE,
+    SearchedText,
+    decoded_readings,
+    folded_reading,
+    occurs_whole,
+    plain_reading,
+)
+from tarsy.engine.provenance.result_readings import KeptReadings, ResultReadings, TrustedText
 from tarsy.engine.provenance.search import MOST_VALUES, OriginSearch, TooManyValues
 from tarsy.engine.tool_calls.origin_check import UNTRUSTED_DESTINATION
 from tarsy.record.integrity import EvidenceMarks, Integrity
@@ -38,7 +47,7 @@ def origins_of(
 ) -> tuple[ArgumentOrigin, ...]:
     search = OriginSearch(arguments)
     for origin, text in prompts:
-        search.told(origin, text)
+        search.told(origin, TrustedText(text))
     for one in results:
         search.result(ResultReadings(one))
     return search.origins()
@@ -194,7 +203,7 @@ def test_an_address_of_untrusted_text_is_found_however_it_is_spelled_there(text:
 @pytest.mark.parametrize("text", ["not-evil.example", "evil.example.org", "devil.example", "x@evil.example"])
 def test_another_address_of_trusted_text_does_not_vouch(text: str) -> None:
     search = OriginSearch({"url": "https://evil.example"})
-    search.told(Origin.ALERT, f"see {text} now")
+    search.told(Origin.ALERT, TrustedText(f"see {text} now"))
     search.result(ResultReadings(result("https://evil.example")))
     assert search.untrusted() is not None
 
@@ -202,21 +211,21 @@ def test_another_address_of_trusted_text_does_not_vouch(text: str) -> None:
 @pytest.mark.parametrize("origin", [Origin.PERSON, Origin.PLAN, Origin.ALERT])
 def test_an_address_that_a_trusted_text_names_is_no_untrusted_one(origin: Origin) -> None:
     search = OriginSearch({"url": "https://hooks.example/team?x=1"})
-    search.told(origin, "Post to https://hooks.example/team.")
+    search.told(origin, TrustedText("Post to https://hooks.example/team."))
     search.result(ResultReadings(result("https://hooks.example/team")))
     assert search.untrusted() is None
 
 
 def test_the_host_of_a_url_with_a_user_is_named_by_it() -> None:
     search = OriginSearch({"host": "ledger-db.pay"})
-    search.told(Origin.ALERT, "dsn=postgres://checkout:[MASKED_PASSWORD]@ledger-db.pay:5432/checkout")
+    search.told(Origin.ALERT, TrustedText("dsn=postgres://checkout:[MASKED_PASSWORD]@ledger-db.pay:5432/checkout"))
     search.result(ResultReadings(result("dial ledger-db.pay")))
     assert search.untrusted() is None and search.origins()[0].origins == (Origin.ALERT, Origin.A)
 
 
 def test_a_path_of_untrusted_text_on_a_trusted_host_is_untrusted() -> None:
     search = OriginSearch({"url": "https://hooks.example/evil"})
-    search.told(Origin.PLAN, "Post to https://hooks.example/team.")
+    search.told(Origin.PLAN, TrustedText("Post to https://hooks.example/team."))
     search.result(ResultReadings(result("https://hooks.example/evil")))
     found = search.untrusted()
     assert found is not None and found.destination == "hooks.example/evil"
@@ -255,10 +264,27 @@ def test_forms_of_results_are_kept_up_to_a_limit(length: int, kept: bool) -> Non
     assert (store.of(first) is readings) is kept
 
 
+@pytest.mark.parametrize(("length", "kept"), [(9, True), (10, True), (11, False)])
+def test_forms_of_prompts_are_kept_up_to_a_limit(length: int, kept: bool) -> None:
+    store = KeptReadings(most=20)
+    first = store.trusted("x" * 10)
+    store.trusted("y" * length)
+    assert (store.trusted("x" * 10) is first) is kept
+
+
+def test_an_execution_is_told_its_own_results_while_they_are_kept() -> None:
+    store, one, other = KeptReadings(most=20), uuid4(), uuid4()
+    first = store.tell(one, result("x" * 10))
+    second = store.tell(other, result("y" * 10, number=2))
+    assert list(store.told(one).values()) == [first] and list(store.told(other).values()) == [second]
+    store.tell(other, result("z", number=3))
+    assert store.told(one) == {} and len(store.told(other)) == 2
+
+
 def test_forms_of_a_result_that_is_another_now_are_made_anew() -> None:
     store = KeptReadings()
     assert store.of(result("one")) is store.of(result("one"))
-    assert store.of(result("two")).plain == "two"
+    assert store.of(result("two")).plain.has("two")
 
 
 @pytest.mark.heavy("a megabyte each")
@@ -286,6 +312,14 @@ def test_no_text_makes_a_search_slow() -> None:
 )
 def test_words_are_found_whole(needle: str, text: str, there: bool) -> None:
     assert occurs_whole(needle, plain_reading(text)) is there
+
+
+@example("web", "web..x a")
+@given(st.text("aé1_-.@ ", min_size=1, max_size=3), st.text("aé1_-.@ ", max_size=40))
+def test_indexed_words_are_found_as_those_that_are_looked_for_one_by_one(needle: str, text: str) -> None:
+    searched = SearchedText(text)
+    found = [searched.has(needle) for _ in range(SEARCHES_ONE_BY_ONE + 2)]
+    assert set(found) == {occurs_whole(needle, text)}
 
 
 def test_folded_texts_keep_letters_and_digits_alone() -> None:

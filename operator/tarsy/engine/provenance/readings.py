@@ -21,8 +21,12 @@ from tarsy.record.text import without_invisible
 SHORTEST_CODED = 16
 """Characters of base64 or hexadecimal digits from which on they are decoded."""
 
+SEARCHES_ONE_BY_ONE = 32
+"""Searches of a text from which on its words are indexed, which takes as long as some dozens of them."""
+
 _BLANKS = re.compile(r"\s+")
 _NO_WORD = re.compile(r"[\W_]+")
+_WORD = re.compile(r"(?<![\w.@-])[^\W_](?:[\w-]|[.@](?=[^\W_]))*(?<=[^\W_])")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?((?:[0-9a-fA-F]{2}[\s:]?){8,})(?![0-9A-Za-z])")
@@ -65,6 +69,34 @@ def occurs_whole(needle: str, text: str) -> bool:
             return True
         start = text.find(needle, start + 1)
     return False
+
+
+class SearchedText:
+    """A plain text in which whole words are looked for, again and again.
+
+    Args:
+        plain: in its plain form.
+    """
+
+    def __init__(self, plain: str) -> None:
+        self._plain = plain
+        self._searches = 0
+        self._words: frozenset[str] = frozenset()
+
+    def has(self, needle: str) -> bool:
+        """Returns whether a plain text occurs in this one, as `occurs_whole` does.
+
+        Args:
+            needle: in its plain form, not empty.
+        """
+        if self._searches < SEARCHES_ONE_BY_ONE:
+            self._searches += 1
+            return occurs_whole(needle, self._plain)
+        if not _WORD.fullmatch(needle):
+            return occurs_whole(needle, self._plain)
+        if not self._words:
+            self._words = frozenset(_WORD.findall(self._plain))
+        return needle in self._words
 
 
 def _joined(before: str, first: str) -> bool:

@@ -1,21 +1,26 @@
-"""Keeps the forms of stored results in which values are looked for.
+"""Keeps the forms of prompts and stored results in which values are looked for.
 
-Decision: a run checks many calls against the same results, and making the forms of a long result takes milliseconds.
-So each form is made when it is first needed, and kept for the run, the latest used results up to a limit of characters.
+Decision: a run checks many calls against the same texts; reading a long result and making its forms take milliseconds.
+So each form is made when it is first needed, and kept for the run, the latest used texts up to a limit of characters.
+A result on record does not change, so one that is kept is not read again.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import cached_property
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from tarsy.engine.provenance.destinations import addresses_in
-from tarsy.engine.provenance.readings import decoded_readings, folded_reading, plain_reading
+from tarsy.engine.provenance.readings import SearchedText, decoded_readings, folded_reading, plain_reading
 from tarsy.record.integrity import Integrity
 from tarsy.record.provenance import ToldResult
 
 MOST_KEPT = 8_000_000
-"""Characters of results whose forms a run keeps."""
+"""Characters of results whose forms a run keeps; of prompts as many."""
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Forms = TypeVar("_Forms")
 
 
 class TrustedText:
@@ -26,13 +31,17 @@ class TrustedText:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self.plain = plain_reading(text)
+        self.text = text
+
+    @cached_property
+    def plain(self) -> SearchedText:
+        """The plain form of the text."""
+        return SearchedText(plain_reading(self.text))
 
     @cached_property
     def addresses(self) -> frozenset[str]:
         """The plain forms of the addresses."""
-        return frozenset(plain_reading(one) for one in addresses_in(self._text))
+        return frozenset(plain_reading(one) for one in addresses_in(self.text))
 
 
 class ResultReadings:
@@ -46,9 +55,9 @@ class ResultReadings:
         self.result = result
 
     @cached_property
-    def asked(self) -> str:
+    def asked(self) -> SearchedText:
         """The plain form of the arguments of its call."""
-        return plain_reading(self.result.arguments)
+        return SearchedText(plain_reading(self.result.arguments))
 
     @cached_property
     def control(self) -> tuple[TrustedText, ...]:
@@ -58,9 +67,9 @@ class ResultReadings:
         return tuple(TrustedText(piece) for piece in pieces)
 
     @cached_property
-    def plain(self) -> str:
+    def plain(self) -> SearchedText:
         """The plain form of the other parts."""
-        return plain_reading(self._outside)
+        return SearchedText(plain_reading(self._outside))
 
     @cached_property
     def folded(self) -> tuple[str, ...]:
@@ -72,31 +81,64 @@ class ResultReadings:
         return "\n".join(_outside(self.result.text, self.result.marks.control))
 
 
+class _LatestUsed(Generic[_Key, _Forms]):
+    """Forms of texts by a key, the latest used ones up to a number of characters."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[_Key, tuple[_Forms, int]] = OrderedDict()
+        self._characters = 0
+
+    def get(self, key: _Key) -> _Forms | None:
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+    def put(self, key: _Key, forms: _Forms, characters: int) -> None:
+        self._characters += characters - self._kept.pop(key, (None, 0))[1]
+        self._kept[key] = forms, characters
+        while self._characters > self._most:
+            self._characters -= self._kept.popitem(last=False)[1][1]
+
+
 class KeptReadings:
-    """The forms of the results of one run.
+    """The forms of the prompts and results of one run.
 
     Args:
-        most: characters of results whose forms are kept.
+        most: characters of results whose forms are kept, and of prompts.
     """
 
     def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most = most
-        self._kept: OrderedDict[UUID, ResultReadings] = OrderedDict()
-        self._characters = 0
+        self._results: _LatestUsed[UUID, ResultReadings] = _LatestUsed(most)
+        self._prompts: _LatestUsed[str, TrustedText] = _LatestUsed(most)
+        self._told: dict[UUID, dict[UUID, None]] = {}
+
+    def trusted(self, text: str) -> TrustedText:
+        """Returns the forms of a text of a prompt, those made before if there are any."""
+        found = self._prompts.get(text)
+        if found is None:
+            found = TrustedText(text)
+            self._prompts.put(text, found, len(text))
+        return found
 
     def of(self, result: ToldResult) -> ResultReadings:
         """Returns the forms of a result, those made before if it is the same."""
-        kept = self._kept.pop(result.id, None)
-        if kept is not None:
-            self._characters -= len(kept.result.text)
+        kept = self._results.get(result.id)
         if kept is None or kept.result != result:
             kept = ResultReadings(result)
-        self._kept[result.id] = kept
-        self._characters += len(result.text)
-        while self._characters > self._most:
-            _, oldest = self._kept.popitem(last=False)
-            self._characters -= len(oldest.result.text)
+            self._results.put(result.id, kept, len(result.text))
         return kept
+
+    def tell(self, execution: UUID, result: ToldResult) -> ResultReadings:
+        """Keeps a result as one that the model of an execution may know of, and returns its forms."""
+        self._told.setdefault(execution, {})[result.id] = None
+        return self.of(result)
+
+    def told(self, execution: UUID) -> dict[UUID, ResultReadings]:
+        """Returns the kept results that the model of an execution may know of, by their ids."""
+        kept = ((one, self._results.get(one)) for one in self._told.get(execution, ()))
+        return {one: readings for one, readings in kept if readings is not None}
 
 
 def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterable[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tarsy.engine.provenance.destinations import destinations_of
 from tarsy.engine.provenance.leaves import ArgumentValue, argument_keys, argument_values
-from tarsy.engine.provenance.readings import folded_reading, occurs_whole, plain_reading
+from tarsy.engine.provenance.readings import folded_reading, plain_reading
 from tarsy.engine.provenance.result_readings import ResultReadings, TrustedText
 from tarsy.record.integrity import Integrity
 from tarsy.record.provenance import UNTRUSTED_ORIGINS, ArgumentOrigin, Origin, ToldResult
@@ -52,7 +52,7 @@ class _Sought:
 
 def _names(text: TrustedText, one: _Sought) -> bool:
     """Whether a trusted text names what is sought."""
-    return (one.destination and one.plain in text.addresses) or occurs_whole(one.plain, text.plain)
+    return (one.destination and one.plain in text.addresses) or text.plain.has(one.plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +103,21 @@ class OriginSearch:
             if len(self._sought) > MOST_VALUES:
                 raise TooManyValues(f"its arguments have more than {MOST_VALUES} different values")
 
-    def told(self, origin: Origin, text: str) -> None:
+    def told(self, origin: Origin, text: TrustedText) -> None:
         """Searches a text of the prompt.
 
         Args:
             origin: Person, Plan or Alert.
             text: as the model was sent it.
         """
-        trusted = TrustedText(text)
         for one in self._sought.values():
-            if _names(trusted, one):
+            if _names(text, one):
                 one.add(origin, None)
+
+    def prompts(self, texts: Iterable[tuple[Origin, TrustedText]]) -> None:
+        """Searches texts of the prompt, each with its origin, one after the other."""
+        for origin, text in texts:
+            self.told(origin, text)
 
     def results(self, found: Iterable[ResultReadings]) -> None:
         """Searches results of tools, one after the other."""
@@ -127,7 +131,7 @@ class OriginSearch:
             readings: of the result.
         """
         result = readings.result
-        echoed = {key for key, one in self._sought.items() if occurs_whole(one.plain, readings.asked)}
+        echoed = {key for key, one in self._sought.items() if readings.asked.has(one.plain)}
         for key, one in self._sought.items():
             if not (one.destination and key in echoed) and any(_names(piece, one) for piece in readings.control):
                 one.add(Origin.K, result)
@@ -171,6 +175,6 @@ class OriginSearch:
 
 
 def _in_untrusted(one: _Sought, readings: ResultReadings) -> bool:
-    if occurs_whole(one.plain, readings.plain):
+    if readings.plain.has(one.plain):
         return True
     return len(one.folded) >= SHORTEST_FOLDED and any(one.folded in reading for reading in readings.folded)

@@ -32,7 +32,7 @@ from tarsy.engine.tool_calls.gate import ToolCallDecision
 from tarsy.mcp.arguments.cascade import parse_arguments
 from tarsy.plan.model import DelegationPlan
 from tarsy.record.dispatch import CANCEL_AGENT, DISPATCH_AGENT, Dispatch, child_index
-from tarsy.record.ids import call_ref, execution_id, idempotency_key
+from tarsy.record.ids import call_ref, event_id, execution_id, idempotency_key
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, ToolOutcome
 from tarsy.record.provenance import ToldResult
@@ -241,7 +241,9 @@ class Children:
         # The task is the word of a model: a destination that only stands there is not trusted, however it is written.
         text = f"{dispatch.task}\n{dispatch.hypothesis or ''}"
         marks = EvidenceMarks(integrity=Integrity.X)
-        told = ToldResult(dispatch.call, call_ref(str(dispatch.call)), DISPATCH_AGENT, "", text, marks)
+        told = ToldResult(
+            event_id(dispatch.call, "task"), call_ref(str(dispatch.call)), DISPATCH_AGENT, "", text, marks
+        )
         world = replace(self._world, assigned=(told,))
         try:
             async with self._slots:

@@ -5,7 +5,7 @@ before people are asked, and for calls that nobody is asked about. An attempt th
 record by then.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.fence import inline
 from tarsy.engine.provenance.outflow import SHORTEST_RUN, OutflowSearch
+from tarsy.engine.provenance.result_readings import ResultReadings
 from tarsy.engine.provenance.search import OriginSearch, TooManyValues, UntrustedDestination
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.skills.agent_skills import AgentSkills
@@ -60,14 +61,10 @@ async def check_origins(
     except TooManyValues as error:
         why = f"{error}, so that nobody can tell where they come from"
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
-    for origin, text in _prompt_texts(conversation, world):
-        await off_loop(partial(search.told, origin, text), len(text))
-    search.results(world.readings.of(one) for one in world.assigned)
-    if world.precedents is not None:
-        await off_loop(partial(search.result, world.readings.of(world.precedents)), len(world.precedents.text))
-    async for page in _result_pages(conversation, world):
-        readings = [world.readings.of(result) for result in page]
-        await off_loop(partial(search.results, readings), sum(len(result.text) for result in page))
+    prompts = [(origin, world.readings.trusted(text)) for origin, text in _prompt_texts(conversation, world)]
+    await off_loop(partial(search.prompts, prompts), sum(len(text.text) for _, text in prompts))
+    async for results in _results(conversation, world):
+        await off_loop(partial(search.results, results), sum(len(one.result.text) for one in results))
     found = search.untrusted()
     refusal = None if found is None else Refusal(UNTRUSTED_DESTINATION, _sentence(name, found))
     return CheckedOrigins(shown_origins(search.origins()), refusal)
@@ -89,43 +86,42 @@ async def check_outflow(
         return None
     leaving = {name: value for name, value in _parsed(turn, toolbox).items() if name in outbound}
     search: OutflowSearch | None = None
-    results = _sensitive_results(conversation, world)
-    async for result in results:
-        if search is None:
-            known = [text for _, text in _prompt_texts(conversation, world)]
-            size = len(turn.call.arguments) + sum(map(len, known))
-            search = await off_loop(partial(OutflowSearch, leaving, known), size)
-        if await off_loop(partial(search.shares, result.text), len(result.text)):
-            name, what = turn.call.name, ", ".join(inline(one) for one in sorted(leaving))
-            return Refusal(
-                SENSITIVE_OUTBOUND,
-                f"{name} was not called: what it would send ({what}) repeats text of a result that must not leave "
-                f"({result.tool}, callId {result.ref}): {SHORTEST_RUN} or more letters and digits in a row. Make the "
-                "call without that text, or go on without it.",
-            )
+    async for results in _results(conversation, world, sensitive=True):
+        for result in (one.result for one in results):
+            if search is None:
+                known = [text for _, text in _prompt_texts(conversation, world)]
+                size = len(turn.call.arguments) + sum(map(len, known))
+                search = await off_loop(partial(OutflowSearch, leaving, known), size)
+            if await off_loop(partial(search.shares, result.text), len(result.text)):
+                return Refusal(SENSITIVE_OUTBOUND, _leak(turn.call.name, leaving, result))
     return None
 
 
-async def _sensitive_results(conversation: Conversation, world: RunContext) -> AsyncIterator[ToldResult]:
-    """Yields the texts that must not leave; what an earlier run read may be in its conclusion, which counts as such."""
-    if world.precedents is not None:
-        yield world.precedents
-    async for page in _result_pages(conversation, world, sensitive=True):
-        for one in page:
-            yield one
-
-
-async def _result_pages(
+async def _results(
     conversation: Conversation, world: RunContext, *, sensitive: bool = False
-) -> AsyncIterator[Sequence[ToldResult]]:
-    """Yields all results that the model of an agent may know of, by pages: its own, and those of the stages before."""
-    after = None
+) -> AsyncIterator[Sequence[ResultReadings]]:
+    """Yields the results that the model of an agent may know of: its own, and those of the stages before.
+
+    Those that are kept come first, with what no tool of this run said: the task of a sub-agent, and precedents, whose
+    conclusion may contain what an earlier run read. The others are read from the record, a page at a time.
+
+    Args:
+        conversation: of the agent.
+        world: the run's ports, and the results that are kept.
+        sensitive: only those whose text must not leave.
+    """
+    execution, readings = conversation.execution, world.readings
+    kept = readings.told(execution)
+    given = world.assigned if world.precedents is None else (*world.assigned, world.precedents)
+    first = [*(readings.of(one) for one in given), *kept.values()]
+    yield [one for one in first if one.result.marks.sensitive or not sensitive]
+    known = set(kept)
     while True:
-        page = await world.recorder.told_results(conversation.execution, after, sensitive=sensitive)
-        yield page
+        page = await world.recorder.told_results(execution, known, sensitive=sensitive)
+        yield [readings.tell(execution, one) for one in page]
         if len(page) < RESULTS_A_PAGE:
             return
-        after = page[-1].id
+        known |= {one.id for one in page}
 
 
 def _parsed(turn: CallTool, toolbox: Toolbox) -> Mapping[str, Any]:
@@ -151,6 +147,15 @@ def _prompt_texts(conversation: Conversation, world: RunContext) -> Iterator[tup
     yield from ((Origin.PLAN, server.instructions) for server in conversation.plan.servers)
     skills = AgentSkills.of(conversation.plan, world.skills)
     yield from ((Origin.PLAN, skill.text) for skill in skills.in_use(conversation.loop))
+
+
+def _leak(name: str, leaving: Iterable[str], result: ToldResult) -> str:
+    what = ", ".join(inline(one) for one in sorted(leaving))
+    return (
+        f"{name} was not called: what it would send ({what}) repeats text of a result that must not leave "
+        f"({result.tool}, callId {result.ref}): {SHORTEST_RUN} or more letters and digits in a row. Make the call "
+        "without that text, or go on without it."
+    )
 
 
 def _sentence(name: str, found: UntrustedDestination) -> str:

@@ -210,25 +210,26 @@ class Record:
             sum(usage.output_tokens for usage in known),
         )
 
-    def told(self, execution: UUID, *, sensitive: bool) -> list[ToldResult]:
+    def told(self, execution: UUID, known: Collection[UUID], *, sensitive: bool) -> list[ToldResult]:
         """Results of servers that the model of an execution may know of.
 
         Those of itself, its parent and its sub-agents, and of earlier stages.
 
         Args:
             execution: of the agent.
+            known: ids of those that the caller has.
             sensitive: only those whose text must not leave.
         """
         stage_of = {one: row.start.stage for one, row in self.executions.items()}
         family = {one: row.start.parent or one for one, row in self.executions.items()}
         index_of = {one: row.start.index for one, row in self.stages.items()}
         found = []
-        for row in self.tool_calls.values():
+        for row in (row for row in self.tool_calls.values() if row.start.id not in known):
             start, marks = row.start, row.marks or EvidenceMarks()
             closed = row.state in (InteractionState.COMPLETED, InteractionState.FAILED)
-            known = family[start.execution] == family[execution]
-            known = known or index_of[stage_of[start.execution]] < index_of[stage_of[execution]]
-            if row.answered is not None and start.made and closed and known and (marks.sensitive or not sensitive):
+            related = family[start.execution] == family[execution]
+            related = related or index_of[stage_of[start.execution]] < index_of[stage_of[execution]]
+            if row.answered is not None and start.made and closed and related and (marks.sensitive or not sensitive):
                 ref, tool = call_ref(start.idempotency_key), f"{start.server}.{start.tool}"
                 of = self.executions[start.execution].start
                 place = (-1, index_of[of.stage], of.index, start.message_seq, start.index)

@@ -292,12 +292,12 @@ class MemoryRecorder:
         return self.record.first_attempt(stages)
 
     async def told_results(
-        self, execution: UUID, after: UUID | None = None, *, sensitive: bool = False
+        self, execution: UUID, known: Collection[UUID] = (), *, sensitive: bool = False
     ) -> Sequence[ToldResult]:
         """See the port."""
         self._enter(fenced=False)
-        found = sorted(self.record.told(execution, sensitive=sensitive), key=lambda one: one.id)
-        return [one for one in found if after is None or one.id > after][:RESULTS_A_PAGE]
+        found = self.record.told(execution, known, sensitive=sensitive)
+        return sorted(found, key=lambda one: one.id)[:RESULTS_A_PAGE]
 
     async def history(self) -> RunHistory:
         """See the port."""

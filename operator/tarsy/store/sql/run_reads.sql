@@ -86,7 +86,7 @@ JOIN execution e ON e.stage = s.id
 JOIN mcp_interaction c ON c.execution = e.id
 WHERE me.id = :execution AND own.id = :investigation
     AND (coalesce(e.parent, e.id) = coalesce(me.parent, me.id) OR i.id <> own.id OR s.index < mine.index)
-    AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL AND c.id > :after
+    AND c.made AND c.state IN ('completed', 'failed') AND c.result IS NOT NULL AND c.id <> ALL(:known::uuid[])
     AND (NOT :sensitive OR c.integrity @> '{"sensitive": true}')
 ORDER BY c.id LIMIT :limit
 
