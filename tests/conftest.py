@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 import captured_logs
 import cost
@@ -90,6 +91,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("shared machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("quick", settings.get_profile("shared machine"), max_examples=QUICK_EXAMPLES)
     settings.load_profile("quick" if config.getoption("--quick") else "shared machine")
+    if config.getoption("--quick"):
+        # Hypothesis tries numbers and words of our modules too. To find them it parses all of them: five seconds of a
+        # core in a new checkout.
+        providers._get_local_constants = lambda: providers._local_constants
     config.addinivalue_line("markers", "real_only(reason): only a real API server makes this meaningful")
     config.addinivalue_line("markers", "once(reason): is not repeated on a real API server when both are asked for")
     config.addinivalue_line("markers", "heavy(reason): takes long; --quick leaves it out")

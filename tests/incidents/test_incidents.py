@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cache
 
 import pytest
 
+from for_each import for_each
 from incidents.measure import totals
 from tarsy.evidence.fields import Object, mapping, mappings, string
 from tarsy.evidence.snapshot import ObjectKey, key_of
@@ -29,6 +31,7 @@ def measured() -> Sequence[Measured]:
     return [measure(incident) for incident in load_incidents()]
 
 
+@cache
 def _incident(name: str) -> Incident:
     return load_incident(FOLDER / "cases" / f"{name}.yaml")
 
@@ -38,7 +41,7 @@ def test_there_are_forty_incidents_in_two_halves() -> None:
     assert found == {(kind, half): count for kind, count in KINDS_OF_INCIDENTS.items() for half in "AB"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_an_incident_loads_and_refers_to_objects_that_it_has(name: str) -> None:
     incident = _incident(name)
     snapshot = incident.snapshot()
@@ -52,7 +55,7 @@ def test_an_incident_loads_and_refers_to_objects_that_it_has(name: str) -> None:
     assert set(uids.values()) == {1}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_owners_and_subjects_of_events_have_the_uids_that_objects_say(name: str) -> None:
     snapshot = _incident(name).snapshot()
     for one in snapshot.objects:
@@ -65,7 +68,7 @@ def test_owners_and_subjects_of_events_have_the_uids_that_objects_say(name: str)
         assert found is None or (found.kind, found.name) == (string(subject, "kind"), string(subject, "name"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_a_replica_set_counts_the_pods_that_it_owns(name: str) -> None:
     snapshot = _incident(name).snapshot()
     for key, owner in snapshot.items("ReplicaSet"):
@@ -77,7 +80,7 @@ def test_a_replica_set_counts_the_pods_that_it_owns(name: str) -> None:
         assert len(ready) == owner["status"].get("readyReplicas", 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_nothing_is_written_before_its_object_is_created(name: str) -> None:
     for one in _incident(name).snapshot().objects:
         created = string(one, "metadata", "creationTimestamp")
@@ -87,7 +90,7 @@ def test_nothing_is_written_before_its_object_is_created(name: str) -> None:
         assert all(created <= time <= time_ago("0s") for time in times), key_of(one)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_no_event_is_older_than_an_api_server_keeps_it(name: str) -> None:
     hour_ago = time_ago("1h")
     for _, event in _incident(name).snapshot().items("Event"):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from incidents.on_api import read, serve, tool_answers, tool_calls
 from incidents.record import ANSWERS, record, recorded
 from tarsy.kube.client import KubeClient
@@ -24,7 +25,7 @@ async def test_what_is_read_by_http_gives_the_same_ranking_and_signals(name: str
     assert found.signals == expected.signals
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_every_incident_has_recorded_answers_of_its_first_calls(name: str) -> None:
     answers = recorded(name)
     assert [(one.tool, one.arguments) for one in answers] == list(tool_calls(load_incident(_path(name))))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from tarsy.controllers.notifications.text import (
     PAGE_LIMIT,
     mrkdwn,
@@ -154,7 +155,7 @@ def test_an_address_of_the_page_is_taken_as_its_links_begin(written, base):
     assert page_address(written) == base
 
 
-@pytest.mark.parametrize(
+@for_each(
     "written",
     [
         "",

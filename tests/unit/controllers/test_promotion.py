@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.controllers.promotion.decision import Evaluation, Override, Situation, decide
 from tarsy.controllers.promotion.evaluations import (
     OF_REVISION,
@@ -38,7 +39,7 @@ def own(verdict: Any) -> Evaluation:
     return evaluation(verdict, "pods-own", own=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "serves", "promoted", "reason", "state", "evaluate"),
     [
         (replace(PUSHED, known=()), NEW, True, "FirstRevision", SERVING, False),
@@ -181,7 +182,7 @@ def verdicts(*runs: EvalRun, of: EvalSuite | None = None) -> list[str]:
     return [one.verdict for one in evaluations_of(NEW, of or suite(), CHAIN, runs)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("measured", "counts"),
     [
         (run(), ["Passed"]),

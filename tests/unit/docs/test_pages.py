@@ -14,6 +14,7 @@ from hack.site.links import anchors, dead, slugify
 from hack.site.pages import generated, written
 from typer.main import get_command
 
+from for_each import for_each
 from tarsy.app.settings.processes import TOPICS
 from tarsy.app.settings.topic import flag_of
 from tarsy.cli.main import app
@@ -108,7 +109,7 @@ def test_headings_of_one_name_have_anchors_of_their_own_and_given_ones_count() -
     assert anchors("# Same\n## Same\n## Same\n## GET /x {: #get-x }\n") == {"same", "same_1", "same_2", "get-x"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("kind", KINDS)
 def test_the_reference_has_every_field_of_a_kind(kind: str) -> None:
     page = all_pages()[f"reference/kinds/{kind.lower()}.md"]
     schema = crd(KINDS[kind])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -261,7 +262,7 @@ def _threats() -> list[str]:
     return [line for line in part.splitlines() if line.startswith("| ")][1:]
 
 
-@pytest.mark.parametrize("row", _threats(), ids=lambda row: row[2:60])
+@for_each("row", _threats(), ids=lambda row: row[2:60])
 def test_every_threat_names_tests_that_exist(row: str) -> None:
     named = re.findall(r"`([\w/]+\.py)::(\w+)`", row.rsplit(" | ", 1)[1])
     assert named

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from for_each import for_each
 from tarsy.engine.findings.conclusion import read_finding, shorten_text, without_block
 from tarsy.record.finding import SUMMARY_LIMIT, Confidence
 
@@ -99,7 +100,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("text", MALFORMED)
+@for_each("text", MALFORMED)
 def test_what_cannot_be_read_is_an_honest_inconclusive_finding(text: str) -> None:
     finding, analysis = read_finding(text)
 
@@ -130,7 +131,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_no_text_makes_reading_raise(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(100):

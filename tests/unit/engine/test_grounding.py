@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from for_each import for_each
 from tarsy.engine.findings.citations import check_citations
 from tarsy.engine.findings.grounding import LONGEST, MOST, entities, ungrounded_entities
 from tarsy.record.finding import Citation, Claim, Confidence, Evidence, Finding
@@ -13,7 +14,7 @@ CONTROL = EvidenceMarks(Integrity.K)
 QUOTE = 'lastState: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-11-24T10:42:11Z"}}'
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("claim", "found"),
     [
         ("The container is killed for its memory.", ()),

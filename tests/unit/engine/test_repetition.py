@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.engine.model_calls.repetition import (
     EVERY,
     PATTERN,
@@ -36,8 +37,8 @@ def watch(text: str, size: int = 7) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("length", [30, 31, 137, 499, 500])
-@pytest.mark.parametrize("size", [1, 7, 4096])
+@for_each("length", [30, 31, 137, 499, 500])
+@for_each("size", [1, 7, 4096])
 def test_a_stream_that_loops_is_cut_and_keeps_its_first_repetition(length: int, size: int) -> None:
     before, pattern = prose(3_500), prose(length, 9)
     text = f"{before}#" + pattern * 60
@@ -133,8 +134,8 @@ NORMAL = {
 }
 
 
-@pytest.mark.parametrize("name", NORMAL)
-@pytest.mark.parametrize("size", [1, 64])
+@for_each("name", NORMAL)
+@for_each("size", [1, 64])
 def test_normal_text_is_never_cut(name: str, size: int) -> None:
     assert watch(NORMAL[name], size) is None
     assert all(find_repetition(NORMAL[name][:end][-WINDOW:], end) is None for end in range(500, len(NORMAL[name]), 97))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.engine.model_calls.text_calls import is_written, take_calls, why_not_taken
 from tarsy.engine.strategies.written import MOST_CALLS, read_written
 from tarsy.record.messages import Message, Role, ToolDefinition
@@ -17,7 +18,7 @@ TOOLS = (ToolDefinition(NAME, ""), ToolDefinition("kubernetes.list_pods", ""))
 SALT = UUID(int=7)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "before"),
     [
         (CALL, ""),
@@ -77,7 +78,7 @@ def test_several_calls_are_several(text: str) -> None:
 FINDING = json.dumps({"summary": "It broke.", "confidence": "Low", "claims": []})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "why"),
     [
         ("", "nothing"),

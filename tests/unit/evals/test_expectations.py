@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from for_each import for_each
 from tarsy.evals.expectations import (
     Checked,
     FinishedRun,
@@ -45,7 +46,7 @@ def only(judgement: Judgement, name: str) -> Checked:
     return found
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entity", "text", "is_blamed"),
     [
         ("Deployment/checkout", "Deployment/checkout was scaled to 0.", True),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from for_each import for_each
 from tarsy.evals.arguments import singular_kind
 from tarsy.evals.cassette import Place
 from tarsy.evals.matching import Ladder
@@ -39,7 +40,7 @@ def names(text: str) -> list[str]:
     return [item["metadata"]["name"] for item in found.get("items", [found])]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tool", "arguments", "rung", "line"),
     [
         ("logs", '{"tail": 4, "pod": "web"}', Rung.EXACT, 3),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.evals.scoring import (
     GOOD_SCORE,
     MAX_OUTPUT_TOKENS,
@@ -81,7 +82,7 @@ def test_a_code_block_around_the_object_is_no_fault() -> None:
     assert read_score(f"```json\n{reply()}\n```", asked()).points == 80
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

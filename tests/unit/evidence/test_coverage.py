@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from tarsy.evidence.rules.table import RULES
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -40,7 +41,7 @@ def test_every_analyzer_of_the_checklist_has_a_row() -> None:
     assert sorted(row[0] for row in _rows("Coverage")) == sorted(ANALYZERS)
 
 
-@pytest.mark.parametrize("row", list(_rows("Coverage")), ids=lambda row: row[0])
+@for_each("row", list(_rows("Coverage")), ids=lambda row: row[0])
 def test_an_analyzer_has_rules_that_exist_or_a_reason(row: Sequence[str]) -> None:
     rules = _named(row[1])
     assert set(rules) <= {one.name for one in RULES}

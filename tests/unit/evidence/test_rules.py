@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from for_each import for_each
 from tarsy.evidence.fields import Object
 from tarsy.evidence.rules.signal import Certainty
 from tarsy.evidence.rules.table import RULES, find_signals
@@ -19,12 +20,12 @@ def _found(rule: str, objects: Sequence[Object]) -> list[tuple[Certainty, str]]:
     return [(one.certainty, one.quote) for one in find_signals(read, Topology(read)) if one.rule == rule]
 
 
-@pytest.mark.parametrize("rule", [one.name for one in RULES])
+@for_each("rule", [one.name for one in RULES])
 def test_each_rule_has_cases(rule: str) -> None:
     assert rule in CASES
 
 
-@pytest.mark.parametrize("rule", CASES)
+@for_each("rule", CASES)
 def test_a_fault_gives_a_signal_with_a_quote_of_its_object(rule: str) -> None:
     case = CASES[rule]
     found = _found(rule, case.fault)
@@ -34,13 +35,13 @@ def test_a_fault_gives_a_signal_with_a_quote_of_its_object(rule: str) -> None:
     assert certainty is (LIKELY if case.likely else CERTAIN)
 
 
-@pytest.mark.parametrize("rule", CASES)
+@for_each("rule", CASES)
 def test_a_healthy_case_gives_no_signal(rule: str) -> None:
     read = snapshot(*CASES[rule].healthy)
     assert find_signals(read, Topology(read)) == []
 
 
-@pytest.mark.parametrize("rule", CASES)
+@for_each("rule", CASES)
 def test_a_case_that_looks_alike_gives_no_signal_of_the_rule(rule: str) -> None:
     assert _found(rule, CASES[rule].alike) == []
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.http.errors import BadRequest
 from tarsy.http.routes import paging
 from tarsy.http.routes.investigations import page_position
@@ -58,8 +59,8 @@ def test_a_time_has_a_zone() -> None:
     assert paging.moment("2026-11-22T12:00:00").tzinfo is UTC
 
 
-@pytest.mark.parametrize("amount", ["NaN", "Infinity", "1E+1000000", "x", "-1E+19", "1E-100000", "", "1" * 19])
-@pytest.mark.parametrize("sort", ["cost", "tokens", "duration", "severity", "confidence"])
+@for_each("amount", ["NaN", "Infinity", "1E+1000000", "x", "-1E+19", "1E-100000", "", "1" * 19])
+@for_each("sort", ["cost", "tokens", "duration", "severity", "confidence"])
 def test_an_amount_that_is_none_is_refused(amount: str, sort: str) -> None:
     with pytest.raises(BadRequest):
         page_position([amount, str(uuid4())], sort)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from for_each import for_each
 from tarsy.http.intake.bodies import parse_body
 from tarsy.http.intake.formats.notification import BadBody, NotAnIncident
 from tarsy.resources.meta import ObjectMeta
@@ -91,8 +92,8 @@ def test_a_route_may_group_by_labels(source):
     assert json.loads(said.group) == {"namespace": said.labels.get("namespace", "")}
 
 
-@pytest.mark.parametrize("source", EVERY)
-@pytest.mark.parametrize("document", [{}, {"event": None}, {"event": {"event_type": "incident.triggered"}}])
+@for_each("source", EVERY)
+@for_each("document", [{}, {"event": None}, {"event": {"event_type": "incident.triggered"}}])
 def test_another_object_is_refused_with_the_field(source, document):
     with pytest.raises(BadBody) as bad:
         read(source, document)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from embedded_kubeapi.cel import CelError, CelSyntaxError, compile_program
+from for_each import for_each
 
 SELF = {"name": "a", "size": 3, "on": True, "tags": ["x", "y"], "items": [{"n": 1}, {"n": 2}], "empty": {}}
 
@@ -18,7 +19,7 @@ def evaluate(text: str, **scope: Any) -> Any:
     return compile_program(text, scope).evaluate(scope)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("1 + 2 * 3", 7),

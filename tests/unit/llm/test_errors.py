@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.llm.call_errors import FailedCall
 from tarsy.llm.error_responses import clean_message, retry_after
 from tarsy.llm.protocol import ModelError, ModelErrorCode
@@ -45,7 +46,7 @@ def caused(error: Exception, by: BaseException) -> Exception:
     return error
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "body", "code", "retryable"),
     [
         (401, None, Code.CREDENTIALS, False),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.llm.context_windows import LEAST, MOST, noted, stated
 from tarsy.llm.error_responses import of_status
 from tarsy.llm.protocol import ModelError, ModelErrorCode
@@ -77,7 +78,7 @@ def test_a_window_that_cannot_be_is_not_believed(tokens: int, window: int | None
     assert stated(f"maximum context length is {tokens} tokens")[0] == window
 
 
-@pytest.mark.parametrize("code", list(ModelErrorCode))
+@for_each("code", list(ModelErrorCode))
 def test_only_a_conversation_that_is_too_long_tells_of_a_window(code: ModelErrorCode) -> None:
     error = noted(ModelError(code, SAID["openai"][0], retryable=False))
     assert (error.window, error.asked) == ((4096, 5012) if code is ModelErrorCode.CONTEXT_TOO_LONG else (None, None))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from for_each import for_each
 from goldens import check
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.resolve import PlanRequest, resolve
@@ -47,7 +48,7 @@ def _select(alert_type: str, chain: str | None = None) -> Chain:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_an_alert_of_a_published_rule_set_selects_a_chain_that_would_run(name: str) -> None:
     _select(name)
 

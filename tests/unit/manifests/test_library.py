@@ -9,6 +9,7 @@ import pytest
 from hack.chart.rendering import kustomized
 from mcp.client import Client
 
+from for_each import for_each
 from tarsy.kubernetes_tools.cluster import ClusterReader
 from tarsy.kubernetes_tools.kinds import GITOPS_KINDS, MEASURED_KINDS, READABLE_KINDS
 from tarsy.kubernetes_tools.tools import tool_server
@@ -44,7 +45,7 @@ def _sample(name: str) -> list[dict[str, Any]]:
     return documents(MANIFESTS / "samples" / "fill-in" / f"{name}.yaml")
 
 
-@pytest.mark.parametrize("obj", LIBRARY, ids=named)
+@for_each("obj", LIBRARY, ids=named)
 def test_an_object_is_valid_and_has_no_unknown_field(obj: dict[str, Any]) -> None:
     spec = KINDS[obj["kind"]].model_validate(obj).spec
     assert set(obj["spec"]) <= {field.alias or name for name, field in type(spec).model_fields.items()}

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from for_each import for_each
 from tarsy.app.durations import seconds_or_forever
 from tarsy.app.settings.file import read_configuration
 from tarsy.app.settings.processes import OperatorSettings, WorkerProcessSettings
@@ -32,7 +33,7 @@ WORKLOADS = installed("Deployment", "StatefulSet")
 ROLES = installed("Role", "ClusterRole")
 
 
-@pytest.mark.parametrize("folder", INSTALLED)
+@for_each("folder", INSTALLED)
 def test_a_folder_lists_exactly_its_files(folder: str) -> None:
     (kustomization,) = documents(MANIFESTS / folder / "kustomization.yaml")
     files = {path.name for path in (MANIFESTS / folder).glob("*.yaml")} - {"kustomization.yaml"}
@@ -79,7 +80,7 @@ def test_no_secret_is_shipped() -> None:
     assert installed("Secret") == []
 
 
-@pytest.mark.parametrize("role", ROLES, ids=named)
+@for_each("role", ROLES, ids=named)
 def test_a_role_has_no_wildcard_and_names_what_it_may(role: dict[str, Any]) -> None:
     for rule in role["rules"]:
         assert set(rule) <= {"apiGroups", "resources", "resourceNames", "verbs"}

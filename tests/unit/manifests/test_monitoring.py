@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from for_each import for_each
 from tarsy.observe.metric_table import ALL, Label, Metric
 from tarsy.plan.matching import OWN_LABEL
 from unit.manifests.shipped import MANIFESTS, ROOT, configuration, documents, installed
@@ -60,7 +61,7 @@ def values(label: Label, value: str) -> list[str]:
     return [word for word in value.split("|") if label.values is None or word in label.values]
 
 
-@pytest.mark.parametrize("expression", [*(rule["expr"] for rule in ALERTS), *SHOWN])
+@for_each("expression", [*(rule["expr"] for rule in ALERTS), *SHOWN])
 def test_an_expression_asks_for_what_is_there(expression: str) -> None:
     series = list(used(expression))
     assert series
@@ -80,7 +81,7 @@ def test_an_expression_asks_for_what_is_there(expression: str) -> None:
         assert "sum" not in expression, "every process says the same: take max"
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+@for_each("panel", PANELS, ids=lambda panel: panel["title"])
 def test_the_name_of_a_line_is_made_of_labels_that_are_left(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
         left = {name.strip() for group in _BY.findall(target["expr"]) for name in group.split(",")}
@@ -104,7 +105,7 @@ def test_table_and_dashboard_are_current(generator: ModuleType) -> None:
     assert re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE) == list(METRICS)
 
 
-@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
+@for_each("rule", ALERTS, ids=lambda rule: rule["alert"])
 def test_an_alert_about_tarsy_says_so_and_what_to_do(rule: dict[str, Any]) -> None:
     assert rule["labels"][OWN_LABEL] == "true", "the intake would investigate it"
     assert rule["labels"]["severity"] in ("critical", "warning", "info")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from unit.manifests.shipped import installed, named, objects
 
 POLICIES = installed("NetworkPolicy")
@@ -48,7 +49,7 @@ def test_a_namespace_is_closed_where_nothing_opens_it(namespace: str) -> None:
     assert closed["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p['metadata']['namespace']}-{named(p)}")
+@for_each("policy", POLICIES, ids=lambda p: f"{p['metadata']['namespace']}-{named(p)}")
 def test_a_policy_is_for_pods_that_exist_and_each_rule_names_its_ports(policy: dict[str, Any]) -> None:
     spec = policy["spec"]
     assert set(labels(spec["podSelector"])) <= set(PODS)

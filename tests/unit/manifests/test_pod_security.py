@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from unit.manifests.pod_security import violations
 from unit.manifests.shipped import installed, named
 
@@ -60,7 +61,7 @@ def test_what_the_standard_allows_is_no_violation(allowed: dict[str, Any]) -> No
     assert violations(allowed, {"container.apparmor.security.beta.kubernetes.io/c": "runtime/default"}) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("forbidden", "complaint"),
     [
         (pod("hostNetwork", value=True), "hostNetwork: must be false"),

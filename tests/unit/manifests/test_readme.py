@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from for_each import for_each
 from unit.manifests.shipped import MANIFESTS, ROOT
 
 TEXT = (MANIFESTS / "README.md").read_text("utf-8")
@@ -26,7 +27,7 @@ def test_every_folder_is_told_about() -> None:
     assert {str(folder) for folder in folders} <= set(PATHS)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@for_each("path", PATHS)
 def test_what_is_named_exists(path: str) -> None:
     assert (ROOT / path).exists()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from embedded_kubeapi.builtin.catalog import builtin_resources
+from for_each import for_each
 from tarsy.evidence.reading import KINDS as KINDS_READ
 from tarsy.kubernetes_tools.kinds import GITOPS_KINDS, MEASURED_KINDS
 from tarsy.resources.meta import GROUP
@@ -97,7 +98,7 @@ def test_there_are_rules_to_read() -> None:
     assert len(ROLES) >= 8 and sum(len(role["rules"]) for role in ROLES) >= 30
 
 
-@pytest.mark.parametrize(("role", "rule"), list(rules()))
+@for_each(("role", "rule"), list(rules()))
 def test_a_rule_names_what_exists(role: dict[str, Any], rule: dict[str, Any]) -> None:
     (group,) = rule["apiGroups"]
     if group in READERS_OF_CUSTOM.get(role["metadata"]["name"], ()):
@@ -108,7 +109,7 @@ def test_a_rule_names_what_exists(role: dict[str, Any], rule: dict[str, Any]) ->
     assert own <= (OWN_VERBS if group == GROUP else set())
 
 
-@pytest.mark.parametrize(("role", "rule"), list(rules()))
+@for_each(("role", "rule"), list(rules()))
 def test_a_rule_writes_nothing_of_others_but_what_is_listed(role: dict[str, Any], rule: dict[str, Any]) -> None:
     if rule["apiGroups"] in ([GROUP], [RECORD]):
         return
@@ -121,7 +122,7 @@ def test_a_rule_writes_nothing_of_others_but_what_is_listed(role: dict[str, Any]
         assert verb == "create" or name not in BY_NAME or rule["resourceNames"]
 
 
-@pytest.mark.parametrize(("role", "rule"), list(rules()))
+@for_each(("role", "rule"), list(rules()))
 def test_a_rule_with_names_has_only_verbs_that_know_a_name(role: dict[str, Any], rule: dict[str, Any]) -> None:
     if "resourceNames" in rule:
         assert all(rule["resourceNames"])
@@ -154,7 +155,7 @@ def test_tokens_are_asked_for_of_named_accounts_and_secrets_written_by_the_opera
         assert [subject["name"] for subject in binding["subjects"]] == ["tarsy-operator"]
 
 
-@pytest.mark.parametrize("role", ROLES, ids=named)
+@for_each("role", ROLES, ids=named)
 def test_a_role_says_nothing_twice(role: dict[str, Any]) -> None:
     said = Counter(
         (group, name, verb, tuple(rule.get("resourceNames", ())))
@@ -166,7 +167,7 @@ def test_a_role_says_nothing_twice(role: dict[str, Any]) -> None:
     assert [entry for entry, times in said.items() if times > 1] == []
 
 
-@pytest.mark.parametrize("role", ROLES, ids=named)
+@for_each("role", ROLES, ids=named)
 def test_configuration_is_written_by_authors_only(role: dict[str, Any]) -> None:
     configuration = {"agents", "alertroutes", "chains", "investigationdefaults", "llmproviders", "mcpservers", "skills"}
     writes = {"create", "update", "patch", "delete"}

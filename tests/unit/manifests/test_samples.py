@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-import pytest
-
+from for_each import for_each
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.resources.meta import AnyResource
@@ -18,7 +17,7 @@ def _read(obj: dict[str, Any]) -> AnyResource:
     return KINDS[obj["kind"]].model_validate(obj)
 
 
-@pytest.mark.parametrize("obj", SAMPLES, ids=named)
+@for_each("obj", SAMPLES, ids=named)
 def test_a_sample_is_valid_and_has_no_unknown_field(obj: dict[str, Any]) -> None:
     spec = _read(obj).spec
     assert set(obj["spec"]) <= {field.alias or name for name, field in type(spec).model_fields.items()}

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from properties import examples
 from tarsy.masking import default_masker
 from tarsy.masking.disguise import Disguise
@@ -29,7 +30,7 @@ def _name(case: Case) -> str:
     return f"{case.pattern}-{case.text[:40]!r}"
 
 
-@pytest.mark.parametrize("case", EVERY, ids=_name)
+@for_each("case", EVERY, ids=_name)
 def test_a_secret_of_a_family_is_masked_and_what_is_around_it_stays(case: Case) -> None:
     masked = DEFAULT.mask(case.text)
     assert [secret for secret in case.secrets if secret in masked] == []
@@ -46,7 +47,7 @@ def test_a_secret_of_a_family_is_found_between_other_lines(frame: str) -> None:
         assert masked.startswith(before) and masked.endswith(after), case.text
 
 
-@pytest.mark.parametrize("text", ORDINARY, ids=lambda text: repr(text[:50]))
+@for_each("text", ORDINARY, ids=lambda text: repr(text[:50]))
 def test_an_ordinary_text_stays_as_it_is(text: str) -> None:
     masked = DEFAULT.mask(text)
     wrong = [(line, left) for line, left in zip(text.splitlines(), masked.splitlines(), strict=True) if line != left]
@@ -94,8 +95,8 @@ DISGUISES = {
 }
 
 
-@pytest.mark.parametrize("disguise", DISGUISES)
-@pytest.mark.parametrize("plain", ["password=hunter22", "api_key: " + "a1B2" * 6, "postgres://bob:hunter22@db/x"])
+@for_each("disguise", DISGUISES)
+@for_each("plain", ["password=hunter22", "api_key: " + "a1B2" * 6, "postgres://bob:hunter22@db/x"])
 def test_a_disguised_secret_is_masked_where_it_stands(disguise: str, plain: str) -> None:
     text = DISGUISES[disguise](plain)
     masked = DEFAULT.mask(f"before {text} after\nnext")
@@ -105,7 +106,7 @@ def test_a_disguised_secret_is_masked_where_it_stands(disguise: str, plain: str)
     assert DEFAULT.mask(masked) == masked
 
 
-@pytest.mark.parametrize("char", INVISIBLE, ids=lambda char: f"{ord(char):x}")
+@for_each("char", INVISIBLE, ids=lambda char: f"{ord(char):x}")
 def test_a_secret_that_is_split_by_what_no_prompt_keeps_is_masked(char: str) -> None:
     text = f"before pass{char}word{char}=hun{char}ter{char}22 after"
     masked = DEFAULT.mask(text)

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from properties import examples
 from tarsy.masking import build_masker
 
@@ -85,8 +86,8 @@ def _load(text: str) -> Any:
     return json.loads(text) if text.startswith(("{", "[")) else yaml.safe_load(text)
 
 
-@pytest.mark.parametrize("dump", DUMPS)
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("dump", DUMPS)
+@for_each("shape", SHAPES)
 def test_values_of_secrets_are_masked_and_nothing_else(shape: str, dump: str) -> None:
     value, expected = SHAPES[shape]
     masked = MASKER.mask(DUMPS[dump](value))
@@ -111,8 +112,8 @@ def test_documents_of_a_stream_are_told_apart(indent: str) -> None:
         assert list(yaml.safe_load_all(masked)) == [CONFIG, MASKED, CONFIG, MASKED, CONFIG]
 
 
-@pytest.mark.parametrize("levels", [1, 2, 3, 4])
-@pytest.mark.parametrize("dump", ["json", "json indented", "yaml", "yaml unsorted"])
+@for_each("levels", [1, 2, 3, 4])
+@for_each("dump", ["json", "json indented", "yaml", "yaml unsorted"])
 def test_a_document_inside_strings_is_masked(dump: str, levels: int) -> None:
     text, expected = (
         DUMPS[dump]({"kind": "List", "items": [CONFIG, SECRET]}),

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from properties import examples
 from tarsy.masking import CustomPattern, InvalidPattern, Masker, MaskingFailed, build_masker, engine
 from tarsy.masking.engine import FirstLook
@@ -123,10 +124,8 @@ def test_a_masker_of_nothing_leaves_everything() -> None:
     assert ALL.mask("") == ""
 
 
-@pytest.mark.parametrize("tag", ["[MASKED_PASSWORD]", "[MASKED_SECRET_DATA]", "[MASKED_ANYTHING_1]"])
-@pytest.mark.parametrize(
-    "form", ["{}", "password={}", "password: {}\n", '"token": "{}"', "Bearer {}", "a://b:{}@c/", "x\n- {}\n"]
-)
+@for_each("tag", ["[MASKED_PASSWORD]", "[MASKED_SECRET_DATA]", "[MASKED_ANYTHING_1]"])
+@for_each("form", ["{}", "password={}", "password: {}\n", '"token": "{}"', "Bearer {}", "a://b:{}@c/", "x\n- {}\n"])
 def test_a_tag_survives(tag: str, form: str) -> None:
     assert ALL.mask(form.format(tag)) == form.format(tag)
 
@@ -147,7 +146,7 @@ def test_custom_patterns_run_last_and_may_use_their_groups() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "name", "part"),
     [
         ((["nosuch"],), "nosuch", "basic, secrets, security, kubernetes, cloud, all"),

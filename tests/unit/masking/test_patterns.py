@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.masking import Masker, build_masker
 from tarsy.masking.catalogue import GROUPS, PATTERNS
 from unit.masking.corpus import Case, secrets, survivors
@@ -27,7 +28,7 @@ def _leaks(masker: Masker, case: Case) -> list[str]:
     return [secret for secret in case.secrets if secret in masked]
 
 
-@pytest.mark.parametrize("case", SECRETS, ids=lambda case: f"{case.pattern}-{case.text[:40]!r}")
+@for_each("case", SECRETS, ids=lambda case: f"{case.pattern}-{case.text[:40]!r}")
 def test_a_secret_is_masked_by_its_pattern_and_what_is_around_it_stays(case: Case) -> None:
     masked = SINGLE[case.pattern].mask(case.text)
     assert [secret for secret in case.secrets if secret in masked] == []
@@ -35,21 +36,21 @@ def test_a_secret_is_masked_by_its_pattern_and_what_is_around_it_stays(case: Cas
     assert "[MASKED_" in masked
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@for_each("pattern", PATTERNS)
 def test_a_secret_is_masked_with_all_groups_on(pattern: str) -> None:
     assert _leaking(ALL, pattern) == {}
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("masker", [ALL, None], ids=["all", "single"])
+@for_each("pattern", PATTERNS)
+@for_each("masker", [ALL, None], ids=["all", "single"])
 def test_masking_twice_is_masking_once(pattern: str, masker: Masker | None) -> None:
     masker = masker or SINGLE[pattern]
     once = {case.text: masker.mask(case.text) for case in _cases(pattern)}
     assert {text: masker.mask(masked) for text, masked in once.items()} == once
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("frame", ["{}", "2026-05-01 INFO {}", "x\n{}\ny\n", "日本語 {} 🚀", "\ud800 {} \udfff"])
+@for_each("pattern", PATTERNS)
+@for_each("frame", ["{}", "2026-05-01 INFO {}", "x\n{}\ny\n", "日本語 {} 🚀", "\ud800 {} \udfff"])
 def test_a_secret_is_found_wherever_it_stands(pattern: str, frame: str) -> None:
     before, after = frame.split("{}")
     for case in _cases(pattern):
@@ -59,7 +60,7 @@ def test_a_secret_is_found_wherever_it_stands(pattern: str, frame: str) -> None:
         assert masked.endswith(after), case.text
 
 
-@pytest.mark.parametrize("text", SURVIVORS, ids=lambda text: repr(text[:50]))
+@for_each("text", SURVIVORS, ids=lambda text: repr(text[:50]))
 def test_an_ordinary_text_stays_as_it_is(text: str) -> None:
     assert ALL.mask(text) == text
 
@@ -78,7 +79,7 @@ def test_every_pattern_has_texts_in_the_corpus() -> None:
     assert {case.pattern for case in SECRETS} == set(PATTERNS)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("group", "pattern"),
     [(group, pattern) for group, names in GROUPS.items() for pattern in names if pattern in PATTERNS],
 )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 
 JSON = st.recursive(
@@ -17,7 +18,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "arguments"),
     [
         ("", {}),

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from for_each import for_each
 from tarsy.controllers.readiness.metrics import AVAILABLE, NOTIFYING
 from tarsy.llm.protocol import ModelErrorCode
 from tarsy.observe import metric_table as table
@@ -89,7 +90,7 @@ def test_only_the_routes_of_this_process_are_values_of_route() -> None:
     assert metrics.route(None) == UNMATCHED
 
 
-@pytest.mark.parametrize("metric", table.ALL, ids=lambda metric: metric.name)
+@for_each("metric", table.ALL, ids=lambda metric: metric.name)
 def test_every_metric_is_named_as_prometheus_wants_and_labelled_from_closed_sets(metric: table.Metric) -> None:
     assert re.fullmatch(r"tarsy_[a-z_]+", metric.name) and metric.help.endswith(".")
     assert (metric.type == "counter") == metric.name.endswith("_total")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.readiness import readiness
 from tarsy.resources.meta import API_VERSION, AnyResource
@@ -16,7 +17,7 @@ from unit.plan.test_readiness import offering, ready, trusted
 WORLD = (ready(agent()), ready(provider()), ready(google()), offering(trusted(), "get_pods", "get_logs"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("obj", "field", "words"),
     [
         (

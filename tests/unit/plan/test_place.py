@@ -7,6 +7,7 @@ import yarl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.place import Place
 
@@ -35,7 +36,7 @@ def test_a_url_has_one_canonical_form(url: str, shown: str, host: str, port: int
     assert Place.of(place.url) == place
 
 
-@pytest.mark.parametrize(
+@for_each(
     "host",
     [
         DIGITS,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references
 from tarsy.plan.model import ServerPlan
@@ -33,7 +34,7 @@ def test_all_tools_need_everybodys_word(policies: tuple[str | None, ...], held: 
     assert stricter(*policies) is held
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entry", "tool", "named"),
     [
         ("pods_list", "pods_list", True),

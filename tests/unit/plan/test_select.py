@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.scope import admits
@@ -91,7 +92,7 @@ def _expression(operator: str, *values: str, name: str = "env") -> dict[str, Any
     return _selector(matchExpressions=[{"key": name, "operator": operator, "values": list(values)}])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("allowed", "admitted"),
     [
         (None, False),

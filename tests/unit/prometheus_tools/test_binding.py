@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from for_each import for_each
 from tarsy.kubernetes_tools.kinds import Refused
 from tarsy.kubernetes_tools.reach import NamespaceReach
 from tarsy.prometheus_tools.binding import LONGEST_QUERY, Binding
@@ -12,7 +13,7 @@ SHOP = Binding(NamespaceReach(frozenset(["shop"])))
 NS = 'namespace="shop"'
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "bound"),
     [
         ("up", "up{N}"),
@@ -58,7 +59,7 @@ def test_every_selector_gets_the_namespace(query: str, bound: str) -> None:
     assert SHOP.bind(query) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "query",
     [
         "",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.record.approval import ApprovalState, AskedApproval, GatedCall, SignedDecision, judge_decisions, plain_json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -113,7 +114,7 @@ def no(username: str) -> SignedDecision:
     return SignedDecision(username, False, CALL.digest)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("required", "decisions", "after", "state"),
     [
         (1, [], 0.0, ApprovalState.PENDING),

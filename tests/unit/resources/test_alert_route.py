@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1.alert_route import JsonFields, Storm
 
@@ -39,7 +40,7 @@ def recorded(**change):
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("good", "bad"),
     [
         (route(matchers=[MATCHER] * 32), route(matchers=[MATCHER] * 33)),

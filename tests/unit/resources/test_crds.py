@@ -9,6 +9,7 @@ import pytest
 import yaml
 from pydantic import Field
 
+from for_each import for_each
 from tarsy.resources import crd as module
 from tarsy.resources.crd import check_crds, files, write_crds
 from tarsy.resources.schema import Model, Unique
@@ -21,7 +22,7 @@ KUBECTL_APPLY_LIMIT = 262_144
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 crd = cache(module.crd)
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.KIND)
+every_kind = for_each("kind", KINDS.values(), ids=lambda kind: kind.KIND)
 
 
 @every_kind

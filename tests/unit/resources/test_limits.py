@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.resources.brief_names import MAX_BRIEF, in_brief
 from tarsy.resources.parse import InvalidResource, parse_object
 
@@ -138,7 +139,7 @@ def selection(*names):
     return [{"name": name} for name in names]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("good", "bad"),
     [
         *(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.resources.parse import InvalidResource, parse_object
 
 REF = {"name": "s", "key": "k"}
@@ -32,8 +33,8 @@ def numbered(count):
     return [{"name": f"t-{number}", "slack": SLACK} for number in range(count)]
 
 
-@pytest.mark.parametrize("of", [chain, route])
-@pytest.mark.parametrize(
+@for_each("of", [chain, route])
+@for_each(
     ("good", "bad"),
     [
         (numbered(8), numbered(9)),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from for_each import for_each
 from tarsy.resources.crd import crd
 from tarsy.resources.schema import BrokenRules, Model, ValidationRule
 from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, EvalRun, Investigation
@@ -73,9 +74,7 @@ def broken(model: type[Model], value: dict[str, Any]) -> tuple[ValidationRule, .
     return ()
 
 
-each_case = pytest.mark.parametrize(
-    "case", CASES, ids=lambda case: f"{case.model.__name__}-{case.rule.field or 'union'}-{case.id}"
-)
+each_case = for_each("case", CASES, ids=lambda case: f"{case.model.__name__}-{case.rule.field or 'union'}-{case.id}")
 
 
 def test_every_rule_has_a_case_that_keeps_it_and_one_that_breaks_it():

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import Agent, MCPServer
 
@@ -25,8 +26,8 @@ def agent(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "tarsy.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "a"}, "spec": spec}
 
 
-@pytest.mark.parametrize("of", LISTS.values(), ids=LISTS)
-@pytest.mark.parametrize(
+@for_each("of", LISTS.values(), ids=LISTS)
+@for_each(
     ("good", "bad"),
     [
         ([f"t{n}" for n in range(256)], [f"t{n}" for n in range(257)]),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.resources.parse import InvalidResource, parse_object
 
 
@@ -27,7 +28,7 @@ def amounts(of: str, **values: str) -> dict[str, Any]:
 VARIABLE = {"name": "A", "value": "b"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("good", "bad"),
     [
         (http(image="i" * 512), http(image="i" * 513)),

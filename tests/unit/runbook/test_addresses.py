@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from tarsy.plan.destinations import is_public
 
 
@@ -12,7 +13,7 @@ def test_a_public_address_is_public(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "127.0.0.1",

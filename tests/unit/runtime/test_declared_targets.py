@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.plan.model import ApprovalPlan, ReachPlan, TargetRule
 from tarsy.record.approval_targets import TargetName
 from tarsy.runtime.approving.declared import TargetsUnknown, as_bound, declared_targets, manifests_in
@@ -43,7 +44,7 @@ def test_a_manifest_may_be_json_an_object_or_several_documents() -> None:
     assert [one.name.kind for one in several] == ["Deployment", "ConfigMap"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tool", "arguments", "why"),
     [
         ("helm_install", {}, "does not declare"),

@@ -5,6 +5,7 @@ from importlib.resources import files
 
 import pytest
 
+from for_each import for_each
 from tarsy.store.queries import Statement, load, load_blocks
 
 SQL = files("tarsy.store").joinpath("sql")
@@ -12,7 +13,7 @@ FRAGMENTS = "fragments"
 FILES = sorted(name for file in SQL.iterdir() if (name := file.name.removesuffix(".sql")) != FRAGMENTS)
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "search"])
+@for_each("name", [name for name in FILES if name != "search"])
 def test_statements_are_complete(name: str) -> None:
     statements = load(name)
     assert statements
@@ -21,7 +22,7 @@ def test_statements_are_complete(name: str) -> None:
         assert not re.search(r"\{_|--", statement.sql)
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_every_block_can_be_translated(name: str) -> None:
     for text in load_blocks(name).values():
         Statement.of(text)

@@ -2,15 +2,14 @@
 
 import inspect
 
-import pytest
-
+from for_each import for_each
 from tarsy.engine.ports import Recorder
 from tarsy.store.writer import RunWriter
 
 METHODS = [name for name, _ in inspect.getmembers(Recorder, inspect.iscoroutinefunction)]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@for_each("name", METHODS)
 def test_writer_has_each_method_of_the_recorder_with_its_signature(name: str) -> None:
     asked = inspect.signature(getattr(Recorder, name))
     given = inspect.signature(getattr(RunWriter, name))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
 
@@ -33,7 +34,7 @@ def read(text: str, *tools: ToolDefinition) -> dict[str, Any]:
     return parsed.arguments
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "arguments"),
     [
         pytest.param("", {}, id="1: empty"),
@@ -76,7 +77,7 @@ def test_the_cascade_without_a_schema(text: str, arguments: dict[str, Any]) -> N
     assert [type(value) for value in read(text).values()] == [type(value) for value in arguments.values()]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '```json\n{"a": "x", "b": 1}\n```',
@@ -113,7 +114,7 @@ def test_json_that_was_cut_is_not_sent_as_if_it_were_whole(text: str) -> None:
     assert read(text) == {"input": text}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "arguments"),
     [
         ("version: 1.10", {"version": "1.10"}),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
 from tarsy.llm.tool_names import encode_tool_name
@@ -30,7 +31,7 @@ def named(name: str, tools: tuple[ToolDefinition, ...] = TOOLS) -> str | None:
     return parsed.tool if parsed.kind is Kind.TOOL_CALL else None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "tool"),
     [
         ("k8s.get_pods", "k8s.get_pods"),

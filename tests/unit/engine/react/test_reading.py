@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.engine.strategies.react import Kind, Parsed, parse_react
 from tarsy.llm import ToolDefinition
 
@@ -70,8 +71,8 @@ def test_an_empty_input_means_no_arguments(empty: str) -> None:
     assert (parsed.kind, parsed.tool, parsed.arguments) == (Kind.TOOL_CALL, "k8s.logs", {})
 
 
-@pytest.mark.parametrize("end", [".", "!", "?"])
-@pytest.mark.parametrize("between", ["", " ", "`", "**", " ** ", "` "])
+@for_each("end", [".", "!", "?"])
+@for_each("between", ["", " ", "`", "**", " ** ", "` "])
 def test_a_sentence_may_run_into_the_next_section(end: str, between: str) -> None:
     called = parse_react(f"Thought: why{end}{between}{CALL}", TOOLS)
     assert (called.kind, called.tool, called.thought) == (Kind.TOOL_CALL, "k8s.get_pods", f"why{end}")

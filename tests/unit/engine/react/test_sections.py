@@ -2,6 +2,7 @@
 
 import pytest
 
+from for_each import for_each
 from tarsy.engine.strategies.react import Kind, parse_react
 from tarsy.llm import ToolDefinition
 
@@ -13,8 +14,8 @@ TOOLS = (
 CALL = 'Action: k8s.get_pods\nAction Input: {"namespace": "x"}'
 
 
-@pytest.mark.parametrize("tools", [(), TOOLS], ids=["no tools known", "tools known"])
-@pytest.mark.parametrize(
+@for_each("tools", [(), TOOLS], ids=["no tools known", "tools known"])
+@for_each(
     ("text", "thought"),
     [
         pytest.param(f"Thought: why\n{CALL}", "why", id="3.2 tier 1: header at the start of a line"),
@@ -82,8 +83,8 @@ def test_a_call_in_an_odd_form_is_still_that_call(
         assert parsed.thought == thought
 
 
-@pytest.mark.parametrize("tools", [(), TOOLS], ids=["no tools known", "tools known"])
-@pytest.mark.parametrize(
+@for_each("tools", [(), TOOLS], ids=["no tools known", "tools known"])
+@for_each(
     ("text", "thought", "answer"),
     [
         pytest.param("Thought: done\nFinal Answer: full", "done", "full", id="3.2 tier 1"),
@@ -146,7 +147,7 @@ def test_what_only_looks_like_a_header_is_none(text: str) -> None:
     assert parsed.thought == text.removeprefix("Thought: ")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("thought", "action", "given"),
     [
         ("**Thought:** why", "**Action:** k8s.get_pods", "**Action Input:** {}"),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from tarsy.llm.openai_native.sse import EventParser, EventTooLong
 
 LIMIT = 64
@@ -51,9 +52,9 @@ def test_an_error_line_is_the_error_object_that_others_send_as_data() -> None:
     assert events(b'error: {"code":500}\n\n') == [b'{"error": {"code":500}}']
 
 
-@pytest.mark.parametrize(("length", "fits"), [(LIMIT - 1, True), (LIMIT, True), (LIMIT + 1, False)])
-@pytest.mark.parametrize("step", [1, 7, 1000])
-@pytest.mark.parametrize("kind", ["one line", "many lines", "unfinished", "comment"])
+@for_each(("length", "fits"), [(LIMIT - 1, True), (LIMIT, True), (LIMIT + 1, False)])
+@for_each("step", [1, 7, 1000])
+@for_each("kind", ["one line", "many lines", "unfinished", "comment"])
 def test_an_event_is_as_long_as_the_limit_and_no_longer(length: int, fits: bool, step: int, kind: str) -> None:
     raw = {
         "one line": b"data: " + b"x" * (length - 6) + b"\n\n",
