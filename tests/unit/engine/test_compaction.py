@@ -1,9 +1,10 @@
 """A conversation that outgrows its model's window: what is given up, in which order, and what never is."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.engine.conversation.compaction import (
     Window,
     apply_compaction,
@@ -121,7 +122,7 @@ def test_what_cannot_be_given_up_is_left_as_it_is() -> None:
     assert compact_conversation(messages, {}, 1_000) == {}
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.tuples(st.text(max_size=50), st.integers(0, 40), st.booleans()), max_size=12),
     st.integers(0, 60_000),

@@ -5,10 +5,11 @@ import string
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from for_each import for_each
+from properties import examples
 from tarsy.engine.model_calls.repetition import (
     EVERY,
     PATTERN,
@@ -142,7 +143,7 @@ def test_normal_text_is_never_cut(name: str, size: int) -> None:
 
 
 @given(st.text(alphabet=string.ascii_letters + " \n-|0", min_size=0, max_size=9_000), st.integers(1, 3_000))
-@settings(max_examples=60)
+@examples(60)
 def test_what_is_cut_truly_ends_in_a_pattern_too_often(text: str, size: int) -> None:
     length = find_repetition(text)
     if length is None:

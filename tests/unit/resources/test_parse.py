@@ -1,9 +1,10 @@
 """Parsing says everything that is wrong with an object at once, by field path, with the remedy."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.resources.parse import FieldError, InvalidResource, parse_as, parse_object
 from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, Investigation
 
@@ -223,7 +224,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(st.sampled_from(sorted(KINDS)), JUNK, JUNK, JUNK)
 def test_any_junk_is_either_good_or_refused_by_field(kind, metadata, spec, status):
     document = {"apiVersion": "tarsy.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}

@@ -8,11 +8,12 @@ from typing import Any
 
 import celpy
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from for_each import for_each
+from properties import examples
 from tarsy.resources.crd import crd
 from tarsy.resources.schema import BrokenRules, Model, ValidationRule
 from tarsy.resources.v1alpha1 import KINDS, Alert, ChatMessage, EvalRun, Investigation
@@ -127,7 +128,7 @@ def test_all_other_fields_of_a_run_are_immutable(kind, mutable):
     assert fixed == {field.alias for field in spec.model_fields.values()} - mutable
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(st.text("x é\t\n😀\u2003\x0b", max_size=12))
 def test_python_and_cel_agree_on_what_empty_data_is(data):
     for rule in AlertContent.RULES:

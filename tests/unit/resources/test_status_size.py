@@ -5,9 +5,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.resources.crd import crd
 from tarsy.resources.meta import MAX_STATUS_BYTES
 from tarsy.resources.schema import clip
@@ -69,7 +70,7 @@ def test_worst_case_of_an_investigation_is_near_its_limit_so_the_test_means_some
     assert len(stored(worst_status(KINDS["Investigation"], "😀"))) > 0.8 * MAX_STATUS_BYTES
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(st.text(st.characters() | st.sampled_from('<>&"\\\u2028\n\t\x07')), st.integers(1, 64))
 def test_clipped_text_keeps_within_characters_and_stored_bytes(text, limit):
     cut = clip(text, limit)

@@ -7,9 +7,10 @@ from uuid import UUID, uuid4
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import examples
 from tarsy.stream import deltas as module
 from tarsy.stream.deltas import MAX_PAYLOAD, MAX_TEXT, Delta, Deltas, RunDeltas, pack, run_of_payload, unpack
 from tarsy.stream.follow_requests import Following, read_follow
@@ -187,7 +188,7 @@ async def test_text_that_has_ended_is_told_no_more(wire: Wire) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=3_000), max_size=8))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_no_payload_is_too_long_and_nothing_is_lost(texts: list[str]) -> None:
     deltas = [Delta(uuid4(), 0, text[place : place + 1_900]) for text in texts for place in range(0, len(text), 1_900)]
     deltas = [delta for delta in deltas if len(orjson.dumps(delta.text)) < MAX_PAYLOAD - 150]  # no control characters
