@@ -1,6 +1,7 @@
 /** Draws the chain of a run: its stages in a row, with their agents and states. */
 import type { Investigation, StageChange } from "../api/types";
 import { between, cost, step, words } from "../logic/format";
+import { isFinished } from "../logic/timeline";
 import { ESCALATION } from "../words";
 import { ActedMark } from "./ActedMark";
 
@@ -10,7 +11,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
   const begun = new Set(item.stages.map((stage) => stage.index));
   const told = [...stages.values()].filter((stage) => !begun.has(stage.index));
   const known = item.stages.length + told.length;
-  const planned = Math.max(0, item.progress.stagesPlanned - known);
+  const planned = isFinished(item.state) ? 0 : Math.max(0, item.progress.stagesPlanned - known);
   const now = Date.now();
   const twice = item.stages.some((stage) => stage.kind === "escalation");
   return (
@@ -50,7 +51,7 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
           </span>
         </li>
       ))}
-      {planned > 0 && item.state !== "failed" && item.state !== "cancelled" && item.state !== "timed_out" && (
+      {planned > 0 && (
         <li className="stage planned">
           <span className="stage-box">
             <span className="hint">{planned} more planned</span>

@@ -1,12 +1,12 @@
 /** Shows the cause, how sure the run is and why not more; what to do next; and the claims with their evidence. */
 import type { Acted, Finding, Outcome as OutcomeWord } from "../api/types";
 import { managers } from "../logic/approval";
-import { isDoubted, shownConfidence } from "../logic/confidence";
 import { findingAsMarkdown } from "../logic/markdown";
 import type { NextSteps } from "../logic/nextSteps";
 import { isGrounded, supportOf, writerOf } from "../logic/support";
 import { ACTIONS, DOUBTS, SECTIONS, SUPPORT } from "../words";
 import { ActedLines } from "./ActedMark";
+import { ConfidenceTag } from "./ConfidenceTag";
 import { DiffText } from "./DiffText";
 import { Markdown } from "./Markdown";
 import { Outcome } from "./Outcome";
@@ -21,9 +21,7 @@ export function FindingCard({ finding, doubts, actions = [], outcome }: FindingP
       side={
         <>
           {outcome && <Outcome outcome={outcome} />}
-          <span className={`confidence c-${isDoubted(finding) ? "doubted" : finding.confidence}`} title={isDoubted(finding) ? DOUBTS.calibration : undefined}>
-            {shownConfidence(finding)}
-          </span>
+          <ConfidenceTag finding={finding} />
           <Copy label={ACTIONS.copy} text={() => findingAsMarkdown(finding)} />
         </>
       }

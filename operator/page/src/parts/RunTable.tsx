@@ -5,7 +5,8 @@ import { author, between, cost, shortMoment, tokens } from "../logic/format";
 import { groupsOf } from "../logic/groups";
 import { investigationLink, type ListQuery } from "../logic/route";
 import { isFinished } from "../logic/timeline";
-import { ACTIONS, COLUMNS, CONFIDENCE, OPTIONS, SEVERITIES, SORT } from "../words";
+import { ACTIONS, COLUMNS, OPTIONS, SEVERITIES, SORT } from "../words";
+import { ConfidenceTag } from "./ConfidenceTag";
 import { FlawBadges, SeverityBadge } from "./Flaws";
 import { Outcome } from "./Outcome";
 import { Marked } from "./Marked";
@@ -115,7 +116,7 @@ function RunRow({ item, now, query, going, alike = 0, open = false, onOpen, unde
 function Told({ item, query }: { item: Item; query: ListQuery }) {
   return (
     <>
-      {item.finding && <span className={`confidence c-${item.finding.confidence}`} title={CONFIDENCE[item.finding.confidence]}>{item.finding.confidence}</span>}
+      {item.finding && <ConfidenceTag finding={item.finding} brief />}
       <FlawBadges flaws={item.flaws ?? []} query={query} most={SHOWN_FLAWS} />
       {item.outcome && <Outcome outcome={item.outcome} />}
       {item.finding ? (
