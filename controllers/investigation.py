@@ -19,7 +19,7 @@ from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.promotion.planning import PlanSource, plan_source
-from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
+from tarsy.controllers.runs.acceptance import rejected, tell_rerun, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
     alert_read,
@@ -59,7 +59,7 @@ from tarsy.plan.what_if import with_provider, without_other_providers
 from tarsy.record.precedent import Precedent
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import condition
-from tarsy.resources.v1alpha1 import Alert, Investigation
+from tarsy.resources.v1alpha1 import Alert, Investigation, LLMProvider
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.resources.v1alpha1.investigation import Replay
@@ -127,6 +127,7 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
     if await store.runs.accept(run):
         for sentence in run.plan.not_used:
             await context.kubernetes.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
+        await tell_rerun(run.id, context)
     if needs_mark(investigation):
         await mark_accepted(client, cache, investigation)
     return None
@@ -185,7 +186,9 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         if isinstance(chain, NoChain):
             raise NotYet("NoChain", chain.message)
         # Before anything is told of what is in it.
-        await _authorized(spec.author, [Key(chain.KIND, chain.metadata.namespace, chain.metadata.name)], context)
+        home, provider = chain.metadata.namespace, spec.llm_provider_ref
+        brought = [Key(LLMProvider.KIND, home, provider.name)] if provider else []
+        await _authorized(spec.author, [Key(chain.KIND, home, chain.metadata.name), *brought], context)
     except PlanInvalid as error:
         raise NotYet("PlanInvalid", "; ".join(str(e) for e in error.errors)) from error
     plan = _resolved(investigation, alert, source, await plan_source(chain, context), context)
@@ -214,6 +217,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         severity=alert.severity,
         scheduled=await _is_scheduled(investigation, context),
         alert_uid=_alert_uid(investigation, context),
+        retry_of=spec.retry_of,
         author=spec.author.to_dict() if spec.author else {},
         keys=run_keys(alert, words),
         precedents=await _as_told(found, plan, context),
@@ -224,13 +228,13 @@ def _resolved(
     investigation: Investigation, alert: AlertContent, at: FieldPath, planned: PlanSource, context: ReconcileContext
 ) -> Plan:
     """Resolves the plan of a run by the revisions that serve, or raises NotYet with all that is wrong."""
-    spec = investigation.spec
+    spec, provider = investigation.spec, investigation.spec.llm_provider_ref
     try:
         plan = resolve(
             PlanRequest(
                 namespace=investigation.metadata.namespace,
                 alert=alert,
-                chain=planned.chain,
+                chain=with_provider(planned.chain, provider.name) if provider else planned.chain,
                 catalog=planned.catalog,
                 library_namespace=context.settings.library_namespace,
                 source=at,
@@ -241,7 +245,7 @@ def _resolved(
         raise planned.refusal(error.errors, at) from error
     if withdrawn := planned.withdrawn():
         raise planned.refusal(withdrawn, at)
-    return plan
+    return without_other_providers(plan) if provider else plan
 
 
 async def _plan_replay(investigation: Investigation, replay: Replay, context: ReconcileContext) -> NewRun:

@@ -11,6 +11,7 @@ finished: correcting its configuration later does not start it, because nobody e
 
 from datetime import datetime, timedelta
 from typing import TypeVar
+from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.context import ReconcileContext
@@ -184,3 +185,11 @@ def was_given_up(conditions: Conditions) -> bool:
     """Checks the conditions of an object for a wait that is over."""
     end = condition(conditions, ConditionType.FINISHED)
     return end is not None and end.status == "True" and end.reason == NOT_ACCEPTED
+
+
+async def tell_rerun(run: UUID, context: ReconcileContext) -> None:
+    """Publishes the status of the investigation that an accepted run reruns: it names that run."""
+    record = await context.store.reads.record(run)
+    rerun = record.retry_of if record is not None else None
+    if rerun is not None and (original := await context.store.reads.record(rerun.id)) is not None:
+        context.publish_again(original)

@@ -17,7 +17,7 @@ from tarsy.record.run import InvestigationRecord, StageKind, StageProgress, Stat
 from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
-from tarsy.resources.v1alpha1.common import ConditionType
+from tarsy.resources.v1alpha1.common import ConditionType, ObjectRef
 from tarsy.resources.v1alpha1.investigation import (
     MAX_CHANGES_SHOWN,
     MAX_STAGES,
@@ -96,6 +96,7 @@ def project(
         finding=_finding(record),
         outcome=record.incident_outcome.value if record.incident_outcome else None,
         replay=_replay(record),
+        retried_by=_retried_by(record),
         last_error=last_error(record),
         queued_at=record.accepted_at,
         started_at=record.started_at,
@@ -104,6 +105,11 @@ def project(
         record=RecordRef(id=str(record.id), seal=record.seal),
         record_revision=record.revision,
     )
+
+
+def _retried_by(record: InvestigationRecord) -> ObjectRef | None:
+    rerun = record.retried_by
+    return None if rerun is None else ObjectRef(name=rerun.name, uid=str(rerun.id))
 
 
 def project_usage(record: InvestigationRecord) -> UsageSummary:

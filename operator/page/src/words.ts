@@ -91,6 +91,9 @@ export const OUTCOMES: Record<Outcome, { name: string; what: string }> = {
   Recurred: { name: "Recurred", what: "The alert fired again after it had been resolved." },
 };
 
+/** Other runs of the same alert. */
+export const RETRIES = { of: "retry of", by: "retried by" } as const;
+
 export const SEVERITIES = { Critical: "Critical", Warning: "Warning", Info: "Info" } as const;
 
 export const EVENTS: Record<EventType, string> = {
@@ -250,6 +253,7 @@ export const COLUMNS = {
   investigation: "Investigation",
   finding: "Finding",
   progress: "Stages",
+  step: "Step",
   tokens: "Tokens",
   cost: "Cost",
   duration: "Duration",
@@ -402,6 +406,7 @@ export const OPTIONS = {
   flawsOrNot: "With flaws or not",
   anyFlaw: "Any flaw",
   onlyFlaw: "Show those with this flaw.",
+  flawCounts: "Flaws of these investigations",
   onlySeverity: "Show those of this severity.",
   anySeverity: "Any severity",
   anyOutcome: "Any outcome",
@@ -415,6 +420,7 @@ export const OPTIONS = {
   off: "Off",
   lastDay: "Last day",
   sameChain: "The same chain, as it is now",
+  sameModels: "The same models",
   recordedChain: "The recorded chain, as it is now",
   ownModels: "The models of the chain",
 } as const;

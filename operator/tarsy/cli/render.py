@@ -16,6 +16,7 @@ from tarsy.cli.console import Hanging, Indented
 from tarsy.client.plain_text import plain
 from tarsy.engine.findings.conclusion import read_finding, shorten_text
 from tarsy.http.views.acted import ActedView
+from tarsy.http.views.common import OtherRunView
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.prometheus_tools.picture import read_pictures, sparkline
 from tarsy.prometheus_tools.picture import write_time as picture_time
@@ -23,7 +24,7 @@ from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
 from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.record.integrity import Integrity
-from tarsy.record.run import InvestigationRecord, State
+from tarsy.record.run import InvestigationRecord, OtherRun, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.words import phase_of, word
 
@@ -130,6 +131,7 @@ class RunSummary:
         figures: calls, tokens and attempts; empty: unknown.
         outcome: what became of its alert; None: not known.
         confidence: of the finding, as it is shown; None: in its own word.
+        retries: the investigations that it reruns, and that rerun it, in words.
     """
 
     name: str
@@ -144,6 +146,7 @@ class RunSummary:
     actions: tuple[ActedView, ...] = ()
     outcome: IncidentOutcome | None = None
     confidence: str | None = None
+    retries: tuple[str, ...] = ()
 
     @classmethod
     def of_record(cls, record: InvestigationRecord) -> Self:
@@ -163,6 +166,7 @@ class RunSummary:
             remarks=tuple(remarks),
             running=", ".join(stage.name for stage in record.stages if stage.state is State.RUNNING),
             figures=_figures(record),
+            retries=retry_lines(record.retry_of, record.retried_by),
             actions=tuple(view for stage in record.stages if (view := ActedView.of(stage.acted)) is not None),
         )
 
@@ -181,13 +185,23 @@ class RunSummary:
             actions=head.actions,
             outcome=head.outcome,
             confidence=_plain(head.finding.shown_confidence) if head.finding else None,
+            retries=retry_lines(head.retry_of, head.retried_by),
         )
+
+
+def retry_lines(
+    retry_of: OtherRun | OtherRunView | None, retried_by: OtherRun | OtherRunView | None
+) -> tuple[str, ...]:
+    """Tells which investigation a run reruns, and which one reruns it; empty without any."""
+    told = (("Retry of", retry_of), ("Retried by", retried_by))
+    return tuple(f"{words} {plain(run.name)}" for words, run in told if run is not None)
 
 
 def outcome_block(run: RunSummary) -> RenderableType:
     """Renders how a run ended."""
     style = "bold green" if run.state is State.COMPLETED else "bold red"
     lines: list[RenderableType] = [Text(f"{run.name}: {run.phase}", style=style)]
+    lines += [Text(line, style="dim") for line in run.retries]
     if run.finding is not None:
         lines += finding_lines(run.finding, run.confidence)
     for action in run.actions:
@@ -206,7 +220,7 @@ def outcome_block(run: RunSummary) -> RenderableType:
 
 def status_line(run: RunSummary) -> Text:
     """Renders the state of a run in one line."""
-    return Text("  ".join(part for part in (run.phase, run.running, run.figures) if part), style="dim")
+    return Text("  ".join(part for part in (run.phase, *run.retries, run.running, run.figures) if part), style="dim")
 
 
 def timeline_block(event: EventView, *, wide: bool = False, full: bool = True) -> RenderableType:

@@ -4,7 +4,9 @@ from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.client.api import TarsyClient
 
 
-async def start_retry(client: TarsyClient, namespace: str, name: str, output: Output, *, chain: str | None) -> int:
+async def start_retry(
+    client: TarsyClient, namespace: str, name: str, output: Output, *, chain: str | None, provider: str | None
+) -> int:
     """Creates an Investigation of the same alert; returns the exit status.
 
     Args:
@@ -13,11 +15,12 @@ async def start_retry(client: TarsyClient, namespace: str, name: str, output: Ou
         name: the name of the investigation to run again.
         output: for people, or the format for programs.
         chain: the Chain to run; None: the same.
+        provider: the LLMProvider that all its agents use; None: as before.
 
     Raises:
         ApiUseError: it may not be created, or the alert does not exist any more.
     """
-    made = await client.retry(namespace, name, chain)
+    made = await client.retry(namespace, name, chain, provider)
     if for_programs(output):
         write_output({"namespace": namespace, "name": made.name, "uid": made.uid, "retryOf": name}, output)
     else:

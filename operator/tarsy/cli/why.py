@@ -15,13 +15,21 @@ from rich.text import Text
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.cli.passages import passage
-from tarsy.cli.render import action_lines, change_for_git_lines, integrity_text, picture_lines, support_mark
+from tarsy.cli.render import (
+    action_lines,
+    change_for_git_lines,
+    integrity_text,
+    picture_lines,
+    retry_lines,
+    support_mark,
+)
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
 from tarsy.client.refusals import READ_TIMELINE, READ_TRACE
 from tarsy.http.models import View
 from tarsy.http.views.acted import ActedView
+from tarsy.http.views.common import OtherRunView
 from tarsy.http.views.timeline import ChangeForGitView, CitationView, FindingView, RunHead, TimelineView
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
@@ -85,6 +93,8 @@ class Why(View):
     actions: tuple[ActedView, ...] = ()
     claims: tuple[Reason, ...]
     outcome: IncidentOutcome | None = None
+    retry_of: OtherRunView | None = None
+    retried_by: OtherRunView | None = None
     hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
 
 
@@ -132,6 +142,8 @@ async def resolve_citations(client: TarsyClient, run: RunHead, finding: FindingV
         finished_at=run.finished_at,
         summary=finding.summary,
         outcome=run.outcome,
+        retry_of=run.retry_of,
+        retried_by=run.retried_by,
         confidence=finding.confidence,
         shown_confidence=finding.shown_confidence,
         structured=finding.structured,
@@ -162,7 +174,8 @@ def render_finding(explain_run: Why) -> RenderableType:
     word = explain_run.confidence.value
     shown = plain(explain_run.shown_confidence or word)
     confidence.append(shown, style=_CONFIDENCE.get(explain_run.confidence, "red") if shown == word else "yellow")
-    blocks: list[RenderableType] = [head, Text(plain(explain_run.summary)), confidence]
+    retries = [Text(line, style="dim") for line in retry_lines(explain_run.retry_of, explain_run.retried_by)]
+    blocks: list[RenderableType] = [head, *retries, Text(plain(explain_run.summary)), confidence]
     for action in explain_run.actions:
         blocks += action_lines(action)
     if explain_run.outcome is not None:

@@ -124,14 +124,21 @@ class AggregatedClient:
         """
         return await self._create(replay_manifest(namespace, investigation, replay))
 
-    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
-        """Creates an Investigation of the alert of `investigation` in `namespace`, run by `chain`, else by the same."""
+    async def retry(self, namespace: str, investigation: str, chain: str | None, provider: str | None) -> CreatedObject:
+        """Creates an Investigation of the alert of another one.
+
+        Args:
+            namespace: of both.
+            investigation: name of the one to run again.
+            chain: name of the Chain; None: the same.
+            provider: name of the LLMProvider of all agents; None: as before.
+        """
         with self._refusals(WRITE, namespace):
             found = await self._client.get("Investigation", namespace, investigation)
             ref = found["spec"].get("alertRef")
             gone = ref is not None and await self._client.find("Alert", namespace, ref["name"]) is None
         try:
-            wanted = retry_manifest(found, chain)
+            wanted = retry_manifest(found, chain, provider)
             if gone:
                 raise alert_gone(found)
         except NotRetried as error:

@@ -111,13 +111,14 @@ class TarsyClient(Protocol):
         """
         ...
 
-    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
+    async def retry(self, namespace: str, investigation: str, chain: str | None, provider: str | None) -> CreatedObject:
         """Creates an Investigation of the alert of a finished one; returns its name and uid.
 
         Args:
             namespace: of both.
             investigation: the name of the finished one.
             chain: name of another Chain; None: the same.
+            provider: name of the LLMProvider of all agents; None: as before.
 
         Raises:
             ApiUseError: the API refused or could not be reached, or there is nothing to run again.

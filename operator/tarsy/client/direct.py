@@ -148,9 +148,16 @@ class DirectClient:
         made = await self._call("POST", run_path(namespace, investigation, "replays"), WRITE, body=dict(replay))
         return CreatedObject.of(made)
 
-    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
-        """Posts a retry of `investigation` in `namespace` with `chain`; returns the name and uid of the new one."""
-        body = {"chain": chain} if chain else {}
+    async def retry(self, namespace: str, investigation: str, chain: str | None, provider: str | None) -> CreatedObject:
+        """Posts a retry of an investigation; returns the name and uid of the new one.
+
+        Args:
+            namespace: of both.
+            investigation: name of the one to run again.
+            chain: name of the Chain; None: the same.
+            provider: name of the LLMProvider of all agents; None: as before.
+        """
+        body = {**({"chain": chain} if chain else {}), **({"llmProvider": provider} if provider else {})}
         return CreatedObject.of(
             await self._call("POST", run_path(namespace, investigation, "retries"), WRITE, body=body)
         )

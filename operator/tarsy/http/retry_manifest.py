@@ -10,19 +10,22 @@ from typing import Any, Final
 from tarsy.resources.meta import API_VERSION
 
 _GENERATED: Final = 40
-_COPIED: Final = ("alertRef", "alert", "chainRef", "budget")
+_COPIED: Final = ("alertRef", "alert", "chainRef", "llmProviderRef", "budget")
 
 
 class NotRetried(Exception):
     """An Investigation that cannot be run again; the message says why and what to do instead."""
 
 
-def retry_manifest(found: Mapping[str, Any], chain: str | None = None, name: str | None = None) -> dict[str, Any]:
+def retry_manifest(
+    found: Mapping[str, Any], chain: str | None = None, provider: str | None = None, name: str | None = None
+) -> dict[str, Any]:
     """Returns the Investigation that investigates the alert of another one anew.
 
     Args:
         found: the Investigation to run again.
         chain: name of the Chain; None: as for the first run.
+        provider: name of the LLMProvider of all agents; None: as for the first run.
         name: name of the new Investigation; None: a generated one.
 
     Raises:
@@ -44,6 +47,7 @@ def retry_manifest(found: Mapping[str, Any], chain: str | None = None, name: str
         "spec": {
             **copied,
             **({"chainRef": {"name": chain}} if chain else {}),
+            **({"llmProviderRef": {"name": provider}} if provider else {}),
             "retryOf": {"name": meta["name"], "uid": meta["uid"]},
         },
     }

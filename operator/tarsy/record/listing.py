@@ -1,6 +1,6 @@
 """Defines pages of investigation lists."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -16,6 +16,14 @@ from tarsy.record.usage import Usage
 
 MOST_COUNTED: Final = 1000
 """Investigations that a count of a list counts at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvestigationCount:
+    """Number of investigations of a list, and of those among them that have a flaw, by flaw."""
+
+    total: int
+    flaws: Mapping[Flaw, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,6 +291,14 @@ class ProviderChange:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherRun:
+    """Another investigation of the same namespace: its id, and the name of its object."""
+
+    id: UUID
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParkedRun:
     """What a run waits for, with a reason for programs: since when, and until when at the latest."""
 
@@ -314,7 +322,8 @@ class InvestigationRecord:
     the last status of its object; None while the run goes on. `seal` is the head of its chain of seals, as hex.
     `waited_seconds` is the time for which it was parked before, `held_for` the quota that keeps it from starting.
     `incident_outcome` is what became of its alert. `high_verdicts` are those on findings of its Chain
-    with confidence High, if its own finding is one.
+    with confidence High, if its own finding is one. `retry_of` is the investigation that it reruns, `retried_by` the
+    latest one that reruns it.
     """
 
     id: UUID
@@ -355,3 +364,5 @@ class InvestigationRecord:
     held_for: str | None = None
     incident_outcome: IncidentOutcome | None = None
     high_verdicts: HighVerdicts | None = None
+    retry_of: OtherRun | None = None
+    retried_by: OtherRun | None = None

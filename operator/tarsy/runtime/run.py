@@ -50,9 +50,10 @@ from tarsy.runtime.tracing_observer import TracingObserver, begin_trace, end_tra
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
+from tarsy.store.parking import ParkingLimits
 from tarsy.store.questions import Questions
 from tarsy.store.replays import Replays
-from tarsy.store.runs import ParkingLimits, Runs
+from tarsy.store.runs import Runs
 from tarsy.store.wakeups import NotifyFunction
 from tarsy.store.writer import RunWriter
 from tarsy.stream.deltas import Deltas

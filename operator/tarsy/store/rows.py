@@ -26,6 +26,7 @@ from tarsy.record.run import (
     InteractionState,
     InvestigationRecord,
     LoopState,
+    OtherRun,
     ParkedRun,
     ProviderChange,
     RunOutcome,
@@ -288,6 +289,8 @@ def investigation(
         held_for=row["held_for"] if state is State.PENDING else None,
         incident_outcome=incident_outcome(row["incident_outcome"]),
         high_verdicts=_high_verdicts(row["high_verdicts"], calibration_floor),
+        retry_of=_other_run(row["retry_of"]),
+        retried_by=_other_run(row["retried_by"]),
         evidence_missing=tuple(
             f"{name}: {reason}" for name, reason in sorted(row["evidence_missing"].items()) if name != ALERT_DATA
         ),
@@ -298,6 +301,10 @@ def investigation(
 def incident_outcome(stored: str | None) -> IncidentOutcome | None:
     """Returns a stored outcome; None: there is none, or a newer version wrote another word."""
     return IncidentOutcome(stored) if stored in _INCIDENT_OUTCOMES else None
+
+
+def _other_run(stored: Sequence[str] | None) -> OtherRun | None:
+    return None if stored is None else OtherRun(UUID(stored[0]), stored[1])
 
 
 def _high_verdicts(counted: Sequence[int] | None, floor: float | None) -> HighVerdicts | None:

@@ -23,11 +23,13 @@ from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.waiting import Wait
+from tarsy.resources.v1alpha1.common import ObjectRef
 from tarsy.store import columns, seal
 from tarsy.store.claims import CLAIM_LOCK
 from tarsy.store.closing import close_run
 from tarsy.store.database import call
 from tarsy.store.migrate import plan_version
+from tarsy.store.parking import ParkingLimits
 from tarsy.store.queries import load
 from tarsy.store.text import clean_or_none
 from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
@@ -65,7 +67,7 @@ class NewRun:
     """An investigation to accept: `id` is the uid of its object, `alert_uid` that of its Alert; all texts are masked.
 
     `cassette` is the record that a replay answers from; the alert of a `scheduled` one is of an AlertSchedule. Later
-    runs find it by `keys`; its agents are told about `precedents`."""
+    runs find it by `keys`; its agents are told about `precedents`. `retry_of` is the investigation that it reruns."""
 
     id: UUID
     namespace: str
@@ -82,6 +84,7 @@ class NewRun:
     alert_uid: str | None = None
     keys: Sequence[str] = ()
     precedents: Sequence[Precedent] = ()
+    retry_of: ObjectRef | None = None
 
     @property
     def stages_planned(self) -> int:
@@ -99,35 +102,6 @@ class ParkedRun:
     name: str
     plan: Plan
     author: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ParkingLimits:
-    """Limits of parked runs.
-
-    Args:
-        total: maximum parked runs of the whole installation.
-        of_namespace: maximum parked runs of one namespace; None: only the total limits them.
-        seconds: time for which a run may be parked in all.
-    """
-
-    total: int = 1000
-    of_namespace: int | None = None
-    seconds: float = 24 * 3600.0
-
-    def full(self, total: int, of_namespace: int) -> str | None:
-        """Returns why no further run may be parked, as a sentence; None: one may.
-
-        Args:
-            total: parked runs.
-            of_namespace: those of the namespace of the run.
-        """
-        if total >= self.total:
-            return f"{total} runs wait already, which is as many as may (execution.maxParked)."
-        if self.of_namespace is not None and of_namespace >= self.of_namespace:
-            why = "which is as many as may (execution.maxParkedPerNamespace)"
-            return f"{of_namespace} runs of this namespace wait already, {why}."
-        return None
 
 
 class Runs:
@@ -173,6 +147,8 @@ class Runs:
             "precedent_keys": [clean(key) for key in run.keys],
             "precedents": stored_precedents(run.precedents),
             "alert_uid": run.alert_uid,
+            "retry_name": run.retry_of.name if run.retry_of else None,
+            "retry_uid": run.retry_of.uid if run.retry_of else None,
         }
         accepting = self._sql["accept"](**values, **seal.of_acceptance(values).columns())
 

@@ -19,7 +19,13 @@ import asyncpg
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
 from tarsy.record.incident_outcome import IncidentOutcome
-from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage, PagePosition
+from tarsy.record.listing import (
+    MOST_COUNTED,
+    InvestigationCount,
+    InvestigationListItem,
+    InvestigationPage,
+    PagePosition,
+)
 from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
 from tarsy.store.database import call
@@ -98,14 +104,15 @@ class Search:
             return InvestigationPage(found[:limit], position(found[limit - 1], sort))
         return InvestigationPage(found, position(looked[-1], sort) if len(looked) == LOOKED_AT else None)
 
-    async def count(self, filters: Filters, sort: Sort) -> int:
-        """Returns how many investigations all pages of a list have, at most MOST_COUNTED; `text` is no filter here."""
+    async def count(self, filters: Filters, sort: Sort) -> InvestigationCount:
+        """Counts the investigations of all pages of a list, at most MOST_COUNTED; `text` is no filter here."""
         blocks, source = self._filters(filters, sort)
         text = self._blocks["count"].replace("{from}", source)
         text = text.replace("{filters}", "\n".join(self._blocks[block] for block in blocks))
         values = {name: value for given in blocks.values() for name, value in given.items()}
         (row,) = await self._fetch(assembled(text)(limit=MOST_COUNTED, **values))
-        return int(row["count"])
+        flaws = {Flaw(flaw): count for flaw, count in (row["flaws"] or {}).items() if flaw in _FLAWS}
+        return InvestigationCount(row["count"], flaws)
 
     async def one(self, run: UUID) -> InvestigationListItem | None:
         """Returns one investigation as in a list, None without a record."""

@@ -236,9 +236,14 @@ async def test_a_retry_with_a_kubeconfig_is_an_investigation_that_names_the_firs
         door = AggregatedClient(client, ChosenContext(None, "x", "shop"))
         if status == "False":
             with pytest.raises(ApiUseError, match="has not finished; wait for its end or cancel it"):
-                await door.retry("shop", "run", None)
+                await door.retry("shop", "run", None, None)
             assert made == []
             return
-        assert (await door.retry("shop", "run", "next")).name == "run-retry-x"
-    spec = {"alertRef": {"name": "disk"}, "chainRef": {"name": "next"}, "retryOf": {"name": "run", "uid": "u-1"}}
+        assert (await door.retry("shop", "run", "next", "large")).name == "run-retry-x"
+    spec = {
+        "alertRef": {"name": "disk"},
+        "chainRef": {"name": "next"},
+        "llmProviderRef": {"name": "large"},
+        "retryOf": {"name": "run", "uid": "u-1"},
+    }
     assert made[0]["spec"] == spec

@@ -474,9 +474,12 @@ async def test_an_investigation_is_run_again_as_its_caller(site: Site, namespace
         "retryOf": retry_of,
     }
     assert made["spec"].get("ttlSecondsAfterFinished") != 5
-    other = await investigator.post(f"{path}/first/retries", {"chain": "next", "name": "second"})
+    other = await investigator.post(
+        f"{path}/first/retries", {"chain": "next", "llmProvider": "large", "name": "second"}
+    )
     made = await site.services.kube.get("Investigation", namespace, "second")
     assert other.status == 202 and made["spec"]["chainRef"] == {"name": "next"}
+    assert made["spec"]["llmProviderRef"] == {"name": "large"}
     await site.put("Investigation", namespace, "inline", {"alert": ALERT}, **done)
     assert (await investigator.post(f"{path}/inline/retries", {})).status == 202
     assert (await investigator.post(f"{path}/first/retries", {"chain": "../x"})).status == 400

@@ -14,8 +14,9 @@ from tarsy.record.run import DesiredState, LeaseLost, State
 from tarsy.record.waiting import Wait, WaitingLimits, WaitReason
 from tarsy.store.claims import Claims
 from tarsy.store.gauges import Gauges
+from tarsy.store.parking import ParkingLimits
 from tarsy.store.reads import Reads
-from tarsy.store.runs import ParkingLimits, Runs
+from tarsy.store.runs import Runs
 from tarsy.store.sealed_record import SealedRecord
 
 HOUR = 3600.0

@@ -15,7 +15,7 @@ from integration.databases import EMPTY, create_database
 from integration.store.build import claimed_run, event, execution, new_run, stage, writer
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
-from tarsy.record.listing import PagePosition
+from tarsy.record.listing import InvestigationCount, PagePosition
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.store import search
 from tarsy.store.database import open_pool
@@ -190,7 +190,8 @@ async def test_a_flaw_of_the_finding_is_shown_and_filtered_by(pool: asyncpg.Pool
     assert {one.name: tuple(one.flaws) for one in page.items} == {"sound": (), "flawed": (flaw,)}
     assert await _names(pool, Filters(flaws=(flaw,))) == ["flawed"]
     assert await _names(pool, Filters(flaws=tuple(Flaw))) == ["flawed"]
-    assert await Search(pool).count(Filters(flaws=(flaw,)), "newest") == 1
+    assert await Search(pool).count(Filters(flaws=(flaw,)), "newest") == InvestigationCount(1, {flaw: 1})
+    assert (await Search(pool).count(Filters(), "newest")).flaws == {flaw: 1}
 
 
 async def test_flaws_of_a_run_are_shown_before_its_end_and_those_of_its_calls_after_it(pool: asyncpg.Pool) -> None:
@@ -251,8 +252,9 @@ async def test_a_list_counts_all_pages_up_to_a_limit(pool: asyncpg.Pool, monkeyp
     for n in range(3):
         await _accepted(pool, f"run-{n}", minutes=n)
     monkeypatch.setattr(search, "MOST_COUNTED", 2)
-    assert [await Search(pool).count(Filters(words=words), "newest") for words in (None, "run-1")] == [2, 1]
-    assert await Search(pool).count(Filters(), "finished") == 0
+    counts = [await Search(pool).count(Filters(words=words), "newest") for words in (None, "run-1")]
+    assert [count.total for count in counts] == [2, 1]
+    assert await Search(pool).count(Filters(), "finished") == InvestigationCount(0, {})
 
 
 async def test_a_hit_comes_with_the_text_around_it(pool: asyncpg.Pool) -> None:

@@ -208,6 +208,13 @@ CASES = [
     Case(
         InvestigationSpec,
         "|| !(has(self.alertRef)",
+        {"replay": {"of": {"name": "a"}, "overrides": {"llmProviderRef": {"name": "p"}}}},
+        {"replay": {"of": {"name": "a"}}, "llmProviderRef": {"name": "p"}},
+        id="provider beside a replay",
+    ),
+    Case(
+        InvestigationSpec,
+        "|| !(has(self.alertRef)",
         {"alertRef": {"name": "a"}},
         {"replay": {"of": {"name": "a"}}, "alertRef": {"name": "a"}},
         id="alert beside a replay",
@@ -220,6 +227,7 @@ CASES = [
             "alertRef": ({"name": "a"}, {"name": "a", "uid": "1"}),
             "alert": ({"alertType": "a", "data": "x"}, {"alertType": "a", "data": "y"}),
             "chainRef": ({"name": "a"}, {"name": "b"}),
+            "llmProviderRef": ({"name": "a"}, {"name": "b"}),
             "retryOf": ({"name": "a"}, {"name": "b"}),
             "budget": ({"tokens": 1000}, {"tokens": 1001}),
             "author": AUTHORS,

@@ -192,11 +192,6 @@ function sideBySide(group: readonly Ev[], agents: readonly AgentTab[]): Row[] {
   return [...own, ...rows];
 }
 
-/** Returns whether a row shows an event. */
-export function holds(row: Row, event: string): boolean {
-  return row.kind === "lanes" ? row.events.some((ev) => ev?.id === event) : row.kind === "event" && row.ev.id === event;
-}
-
 function agentsOf(group: readonly Ev[]): AgentTab[] {
   const found = new Map<string, AgentTab>();
   for (const ev of group) {

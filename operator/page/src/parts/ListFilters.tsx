@@ -35,13 +35,18 @@ export function ListFilters({ query, search, onChange }: Props) {
       <Filter label="Chain" value={query.chain} onChange={(chain) => onChange({ chain })} />
       <Filter label="Author" value={query.author} onChange={(author) => onChange({ author })} />
       <Span since={query.since} until={query.until} onChange={onChange} />
-      <select aria-label="Sort" value={query.sort ?? "newest"} onChange={(event) => onChange({ sort: event.target.value })}>
-        {SORTS.map((sort) => (
-          <option key={sort} value={sort}>{SORT[sort]}</option>
-        ))}
-      </select>
       {FILTERS.some((name) => query[name]) && <a href="#/investigations">{ACTIONS.clear}</a>}
     </form>
+  );
+}
+
+export function SortSelect({ query, onChange }: Omit<Props, "search">) {
+  return (
+    <select aria-label="Sort" value={query.sort ?? "newest"} onChange={(event) => onChange({ sort: event.target.value })}>
+      {SORTS.map((sort) => (
+        <option key={sort} value={sort}>{SORT[sort]}</option>
+      ))}
+    </select>
   );
 }
 

@@ -1,7 +1,7 @@
 /** Runs a finished investigation again: a new investigation of the same alert, with live tools. */
 import { useState, type FormEvent } from "react";
 import { pathOf, post, Refused } from "../api/client";
-import type { Chains, Investigation, StartedRetry } from "../api/types";
+import type { Chains, Investigation, Providers, StartedRetry } from "../api/types";
 import { investigationLink } from "../logic/route";
 import { go, useGet } from "./context";
 import { Field, Problem } from "./parts";
@@ -19,15 +19,19 @@ export function RetryAction({ item }: { item: Investigation }) {
 
 function RetryForm({ item, onClose }: { item: Investigation; onClose: () => void }) {
   const [chain, setChain] = useState("");
+  const [provider, setProvider] = useState("");
   const [sending, setSending] = useState(false);
   const [error, setError] = useState<Refused | null>(null);
   const chains = useGet<Chains>("/chains", { namespace: item.namespace, withLibrary: true, limit: 200 });
+  const of = chains.value?.items.find((one) => (chain ? one.name === chain : one.name === item.chain && one.namespace === item.chainNamespace));
+  // The provider is looked up in the namespace of the chain.
+  const providers = useGet<Providers>("/llmproviders", { namespace: of?.namespace ?? item.chainNamespace, limit: 200 });
   const send = async (event: FormEvent) => {
     event.preventDefault();
     setSending(true);
     setError(null);
     try {
-      const made = await post<StartedRetry>(`${pathOf(item.namespace, item.name)}/retries`, chain ? { chain } : {});
+      const made = await post<StartedRetry>(`${pathOf(item.namespace, item.name)}/retries`, { ...(chain ? { chain } : {}), ...(provider ? { llmProvider: provider } : {}) });
       go(investigationLink(made.namespace, made.name));
     } catch (refused) {
       setError(refused as Refused);
@@ -42,6 +46,14 @@ function RetryForm({ item, onClose }: { item: Investigation; onClose: () => void
           <option value="">{OPTIONS.sameChain}</option>
           {[...new Set(chains.value?.items.map((one) => one.name))].map((name) => (
             <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Model">
+        <select value={provider} onChange={(event) => setProvider(event.target.value)}>
+          <option value="">{OPTIONS.sameModels}</option>
+          {providers.value?.items.map((one) => (
+            <option key={one.uid} value={one.name}>{one.name} ({one.model})</option>
           ))}
         </select>
       </Field>

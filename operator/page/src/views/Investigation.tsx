@@ -20,7 +20,7 @@ import { useChanges } from "./changes";
 import { useFollowing } from "./following";
 import { Panels, type RunShown } from "./panels";
 import { TimelineList } from "./TimelineList";
-import { ACTIONS, EMPTY, EVENTS, PROBLEMS, SECTIONS, VIEWS } from "../words";
+import { ACTIONS, EMPTY, EVENTS, PROBLEMS, RETRIES, SECTIONS, VIEWS } from "../words";
 
 type Props = { namespace: string; name: string; event: string | null; quote: string | null };
 
@@ -98,6 +98,8 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
           {item.author && <span>by {author(item.author)}</span>}
           {finished && item.startedAt && <span title={moment(item.startedAt)}>duration {between(item.startedAt, run?.finishedAt ?? item.finishedAt, now)}</span>}
           {item.replay && <span>replay{item.replayOf && <> of <a href={investigationLink(namespace, item.replayOf)}>{item.replayOf}</a></>}</span>}
+          {item.retryOf && <span>{RETRIES.of} <a href={investigationLink(namespace, item.retryOf.name)}>{item.retryOf.name}</a></span>}
+          {item.retriedBy && <span>{RETRIES.by} <a href={investigationLink(namespace, item.retriedBy.name)}>{item.retriedBy.name}</a></span>}
           {item.attempt > 1 && <span>attempt {item.attempt}</span>}
           {item.severity && <SeverityBadge severity={item.severity} />}
           <FlawBadges flaws={item.flaws ?? []} />

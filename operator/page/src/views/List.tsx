@@ -6,7 +6,8 @@ import { merged } from "../logic/items";
 import { FILTERS, listLink, questionOf, type ListQuery } from "../logic/route";
 import { ACTIVE, FINISHED, isFinished } from "../logic/timeline";
 import { go, scope, useGet, useKeys, useNow, useTitle, useWorld } from "../parts/context";
-import { ListFilters } from "../parts/ListFilters";
+import { ListFilters, SortSelect } from "../parts/ListFilters";
+import { FlawCounts } from "../parts/Flaws";
 import { Empty, Problem } from "../parts/parts";
 import { RunTable } from "../parts/RunTable";
 import { UnstartedList } from "../parts/Unstarted";
@@ -72,6 +73,8 @@ export function List({ query }: { query: ListQuery }) {
         <span className="hint keys">
           <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search, <kbd>?</kbd> all keys
         </span>
+        <span className="spring" />
+        <SortSelect query={query} onChange={set} />
       </div>
       <ListFilters query={query} search={search} onChange={set} />
       {(page.error ?? running.error) && <Problem error={(page.error ?? running.error) as Error} />}
@@ -92,7 +95,8 @@ export function List({ query }: { query: ListQuery }) {
       )}
       {items.shown.length > 0 && (
         <section aria-label={apart ? SECTIONS.finished : SECTIONS.found}>
-          <h2 className="list-title">{apart ? SECTIONS.finished : SECTIONS.found} {typeof page.value?.count === "number" && <Count count={Math.max(page.value.count, items.shown.length)} />}</h2>
+          <div className="list-head"><h2 className="list-title">{apart ? SECTIONS.finished : SECTIONS.found} {typeof page.value?.count === "number" && <Count count={Math.max(page.value.count, items.shown.length)} />}</h2>
+          <FlawCounts counts={page.value?.flaws ?? {}} query={query} /></div>
           <RunTable items={items.shown} now={now} query={query} grouped={newest && !query.search} onSort={(sort) => set({ sort })} />
         </section>
       )}

@@ -1,13 +1,16 @@
 /** Renders the visible part of the timeline, and follows its end while the reader is there. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import type { AgentStep } from "../logic/agentSteps";
 import { stageHolding, summaryOf, withoutClosed } from "../logic/folds";
 import { counted } from "../logic/format";
-import { holds, rowsOf, type Ev, type Row, type Timeline } from "../logic/timeline";
+import { foldedRows, holdsEvent, type FoldedRow } from "../logic/stepRows";
+import { rowsOf, type Ev, type Timeline } from "../logic/timeline";
 import { useKeys } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { usePrinted } from "../parts/printing";
 import { StageHead } from "../parts/StageHead";
+import { AgentHead, StepRow } from "../parts/Steps";
 import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; link: (id: string) => string; toStage: { stage: string } | null };
@@ -23,11 +26,20 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
   const printed = usePrinted();
   const lanes = finished && innerWidth >= WIDE && !printed ? LANES : 0;
   // On paper, all agents are shown.
-  const rows = useMemo(() => rowsOf(timeline, printed ? new Map() : chosen, lanes), [timeline, chosen, lanes, printed]);
+  const searched = search.trim() !== "";
+  const byStep = finished && !printed && !searched;
+  const [closedAgents, setClosedAgents] = useState<ReadonlySet<string>>(new Set());
+  const onAgentFold = useCallback((execution: string) => setClosedAgents((before) => toggled(before, execution)), []);
+  const rows: readonly FoldedRow[] = useMemo(
+    () => (byStep ? foldedRows(timeline, chosen, lanes, closedAgents) : rowsOf(timeline, printed ? new Map() : chosen, searched ? 0 : lanes)),
+    [timeline, chosen, lanes, printed, byStep, searched, closedAgents],
+  );
   const { isFolded, turn, turnAll, allOpen } = useFolds(finished, event);
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   // A search looks into folded stages, too.
-  const shown = useMemo(() => (search.trim() ? matching(rows, search) : withoutClosed(rows, closed)), [rows, search, closed]);
+  const shown = useMemo(() => (searched ? matching(rows, search) : withoutClosed(rows, closed)), [rows, search, closed]);
+  // What is folded counts, too.
+  const whole = useMemo(() => (closed.size > 0 ? rowsOf(timeline, chosen) : []), [timeline, chosen, closed]);
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   useLayoutEffect(() => {
@@ -74,7 +86,7 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
     }
   }, [toStage]);
 
-  const there = event ? shown.findIndex((row) => holds(row, event)) : -1;
+  const there = event ? shown.findIndex((row) => holdsEvent(row, event)) : -1;
   const shownEvent = useRef<string | null>(null);
   useEffect(() => {
     if (!event || shownEvent.current === event) return;
@@ -85,8 +97,9 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
     } else if (timeline.events.has(event)) {
       const stage = stageHolding(rows, event);
       if (stage !== null && closed.has(stage)) setClosed((before) => toggled(before, stage));
-      setSearch(""); // the event is in another tab, or filtered out
+      setSearch(""); // the event is in another tab, filtered out, or of a folded agent
       setChosen(new Map());
+      setClosedAgents(new Set());
     }
   }, [event, there, virtual, timeline]);
 
@@ -95,16 +108,35 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
     if (event.key === "o" && finished) turnAll();
   });
 
-  const eventRow = (ev: Ev) => (
-    <EventRow ev={ev} chosen={ev.id === event} quote={ev.id === event && !printed ? quote : null} link={link(ev.id)} {...(finished ? { folded: isFolded(ev.id), onFold: () => turn(ev.id) } : {})} />
+  const eventRow = (ev: Ev, showAgent = true) => (
+    <EventRow ev={ev} showAgent={showAgent} chosen={ev.id === event} quote={ev.id === event && !printed ? quote : null} link={link(ev.id)} {...(finished ? { folded: isFolded(ev.id), onFold: () => turn(ev.id) } : {})} />
   );
-  const shownRow = (row: Row) => {
+  const stepRow = (step: AgentStep) => {
+    const [only] = step.events;
+    if (only && step.events.length === 1) return eventRow(only, false);
+    const id = `step ${step.key}`;
+    const open = step.events.some((ev) => ev.id === event) ? !isFolded(id, event) : !isFolded(id);
+    return (
+      <StepRow step={step} open={open} onFold={() => turn(id, step.events.some((ev) => ev.id === event) ? event : null)}>
+        {open && step.events.map((ev) => <EventRow key={ev.id} ev={ev} chosen={ev.id === event} quote={ev.id === event ? quote : null} link={link(ev.id)} showAgent={false} />)}
+      </StepRow>
+    );
+  };
+  const shownRow = (row: FoldedRow) => {
     if (row.kind === "stage") {
-      const summary = finished && !printed ? (closed.has(row.stage) ? summaryOf(rows, row.stage) : null) : undefined;
+      const summary = finished && !printed ? (closed.has(row.stage) ? summaryOf(whole, row.stage) : null) : undefined;
       return <StageHead row={row} summary={summary} onFold={() => setClosed((before) => toggled(before, row.stage))} onAgent={(execution) => setChosen((before) => with_(before, row.stage, execution))} />;
     }
-    if (row.kind === "event") return eventRow(row.ev);
-    return <div className="lanes">{row.events.map((ev, place) => <div key={ev?.id ?? place}>{ev && eventRow(ev)}</div>)}</div>;
+    switch (row.kind) {
+      case "event":
+        return eventRow(row.ev);
+      case "agents":
+        return <Lanes cells={row.agents.map((agent) => <AgentHead key={agent.execution} agent={agent} open={!closedAgents.has(agent.execution)} onFold={onAgentFold} />)} />;
+      case "steps":
+        return <Lanes cells={row.steps.map((step) => step && stepRow(step))} />;
+      case "lanes":
+        return <Lanes cells={row.events.map((ev) => ev && eventRow(ev))} />;
+    }
   };
 
   return (
@@ -146,14 +178,20 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
   );
 }
 
-/** Remembers which events are open; those of a finished run are folded until they are opened, or followed by a link. */
+/** Shows cells side by side; a single one has the full width. */
+function Lanes({ cells }: { cells: readonly ReactNode[] }) {
+  return cells.length === 1 ? cells[0] : <div className="lanes">{cells.map((cell, place) => <div key={place}>{cell}</div>)}</div>;
+}
+
+/** Remembers which events and steps are open; those of a finished run are folded until they are opened, or followed by a link. */
 function useFolds(finished: boolean, event: string | null) {
   const [allOpen, setAllOpen] = useState(false);
   const [turned, setTurned] = useState<ReadonlySet<string>>(new Set());
   const [closed, setClosed] = useState<string | null>(null);
-  const isFolded = (id: string) => finished && (id === event && id !== closed ? false : turned.has(id) === allOpen);
-  const turn = (id: string) => {
-    if (id === event && id !== closed) {
+  /** `linked`: the linked event is this one, or one of this step: it is open until it is folded. */
+  const isFolded = (id: string, linked = id === event ? event : null) => finished && (linked !== null && id !== closed ? false : turned.has(id) === allOpen);
+  const turn = (id: string, linked = id === event ? event : null) => {
+    if (linked !== null && id !== closed) {
       setClosed(id);
       if (turned.has(id) !== allOpen) setTurned((before) => toggled(before, id));
       return;
@@ -187,12 +225,13 @@ function with_(before: ReadonlyMap<string, string>, stage: string, execution: st
   return after;
 }
 
-function matching(rows: readonly Row[], search: string): readonly Row[] {
+function matching(rows: readonly FoldedRow[], search: string): readonly FoldedRow[] {
   const wanted = search.trim().toLowerCase();
   if (!wanted) return rows;
   return rows.filter((row) => {
     if (row.kind === "stage") return row.name.toLowerCase().includes(wanted);
-    const events = row.kind === "lanes" ? row.events : [row.ev];
-    return events.some((ev) => ev && `${ev.content} ${String(ev.metadata["name"] ?? "")} ${String(ev.metadata["arguments"] ?? "")} ${ev.agent ?? ""}`.toLowerCase().includes(wanted));
+    if (row.kind !== "event") return false;
+    const { content, metadata, agent } = row.ev;
+    return `${content} ${String(metadata["name"] ?? "")} ${String(metadata["arguments"] ?? "")} ${agent ?? ""}`.toLowerCase().includes(wanted);
   });
 }

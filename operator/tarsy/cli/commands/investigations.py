@@ -201,6 +201,14 @@ def retry(
     chain: Annotated[
         str | None, typer.Option(metavar="NAME", help="Chain to run. Default: the same.", callback=object_name)
     ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="LLMProvider of the chain's namespace that all agents use. Default: as before.",
+            callback=object_name,
+        ),
+    ] = None,
     output: OutputOption = "text",
 ) -> None:
     """Run a finished investigation again: investigate its alert anew, with live tools."""
@@ -208,7 +216,7 @@ def retry(
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.retry import start_retry
 
-        return await start_retry(client, client.namespace, name, output, chain=chain)
+        return await start_retry(client, client.namespace, name, output, chain=chain, provider=provider)
 
     run_with_client(connection, work)
 

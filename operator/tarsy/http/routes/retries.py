@@ -30,7 +30,7 @@ async def submit_retry(ask: CheckedRequest) -> StartedRetry:
             raise NotFound(
                 f"there is no Investigation {ask.namespace}/{ask.name}, or it has expired; submit its alert again"
             )
-        wanted = retry_manifest(found, body.chain, body.name)
+        wanted = retry_manifest(found, body.chain, body.llm_provider, body.name)
         ref = found["spec"].get("alertRef")
         if ref is not None and await as_caller.find("Alert", ask.namespace, ref["name"]) is None:
             raise alert_gone(found)
@@ -48,7 +48,7 @@ ROUTES = (
         method="POST",
         path="/namespaces/{namespace}/investigations/{name}/retries",
         operation="startRetry",
-        summary="Run an investigation again: investigate the same alert anew, with the same or another chain",
+        summary="Run an investigation again: investigate the same alert anew, with the same or another chain or model",
         handler=submit_retry,
         permission=Permission("create", "investigations", group=PRODUCT_GROUP),
         body=RetryRequest,

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.record.run import Failure
+from tarsy.record.run import Failure, OtherRun
 from tarsy.record.usage import Usage
 from tarsy.resources.meta import Condition, ConditionStatus
 
@@ -54,6 +54,18 @@ class Spent(View):
             cost_usd=dollars(cost_usd),
             cost_complete=cost_complete,
         )
+
+
+class OtherRunView(View):
+    """Another investigation of the same namespace."""
+
+    name: str
+    uid: UUID
+
+    @classmethod
+    def of(cls, run: OtherRun | None) -> Self | None:
+        """Converts a reference; None without one."""
+        return None if run is None else cls(name=run.name, uid=run.id)
 
 
 class FailureView(View):

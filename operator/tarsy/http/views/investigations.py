@@ -13,13 +13,22 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.acted import ActedView
-from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, STATE, ConditionView, FailureView, RunRef, Spent
+from tarsy.http.views.common import (
+    NEWER_WORD,
+    NEXT_PAGE,
+    STATE,
+    ConditionView,
+    FailureView,
+    OtherRunView,
+    RunRef,
+    Spent,
+)
 from tarsy.plan.model import Plan, PlannedBudget
 from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
 from tarsy.record.incident_outcome import IncidentOutcome
-from tarsy.record.listing import MOST_COUNTED, InvestigationListItem, InvestigationPage
+from tarsy.record.listing import MOST_COUNTED, InvestigationCount, InvestigationListItem, InvestigationPage
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
 from tarsy.record.shown_confidence import shown_confidence
 from tarsy.record.trace import AgentDetail, RunInput, StageDetail
@@ -154,9 +163,12 @@ class InvestigationList(View):
         description=f"Investigations of all pages, at most {MOST_COUNTED}; on the first page of a list that is not "
         "searched with searchIn=timeline.",
     )
+    flaws: dict[Flaw, int] | None = Field(
+        default=None, description="How many of the counted investigations have a flaw, by flaw; where count is set."
+    )
 
     @classmethod
-    def of(cls, page: InvestigationPage, next_: str | None, count: int | None = None) -> Self:
+    def of(cls, page: InvestigationPage, next_: str | None, count: InvestigationCount | None = None) -> Self:
         """Converts a page.
 
         Args:
@@ -164,7 +176,12 @@ class InvestigationList(View):
             next_: token of the next page; None on the last one.
             count: of all pages, where it was counted.
         """
-        return cls(items=tuple(InvestigationItem.of(one) for one in page.items), next=next_, count=count)
+        return cls(
+            items=tuple(InvestigationItem.of(one) for one in page.items),
+            next=next_,
+            count=count.total if count else None,
+            flaws=dict(count.flaws) if count else None,
+        )
 
 
 class AgentView(View):
@@ -276,6 +293,10 @@ class InvestigationView(InvestigationItem):
     replay_of: str | None = Field(
         description="Name of the investigation that it replays. Null before its end, and if that is not on record."
     )
+    retry_of: OtherRunView | None = Field(default=None, description="Investigation that it reruns. Null: none.")
+    retried_by: OtherRunView | None = Field(
+        default=None, description="Latest investigation that reruns it. Null: none does."
+    )
     deadline: datetime | None
     plan_hash: str
     interrupted_model_calls: int
@@ -312,6 +333,8 @@ class InvestigationView(InvestigationItem):
         return cls(
             replay=record.replay,
             replay_of=replay_of,
+            retry_of=OtherRunView.of(record.retry_of),
+            retried_by=OtherRunView.of(record.retried_by),
             **{name: getattr(item, name) for name in InvestigationItem.model_fields if name != "finding"},
             finding=FindingBrief.of(finding, shown),
             deadline=record.deadline,

@@ -12,6 +12,16 @@ class RetryRequest(Body):
     """Differences of the new investigation from the first one."""
 
     chain: Annotated[ObjectName, Field(description="Name of another chain. The same when omitted.")] | None = None
+    llm_provider: (
+        Annotated[
+            ObjectName,
+            Field(
+                description="Name of the LLMProvider, in the namespace of the chain, that all agents use. The same "
+                "when omitted."
+            ),
+        ]
+        | None
+    ) = None
     name: Annotated[ObjectName, Field(description="Name of the Investigation. Generated when omitted.")] | None = None
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.acted import ActedView
-from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, RunRef
+from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, OtherRunView, RunRef
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import Integrity
@@ -203,6 +203,10 @@ class RunHead(RunRef):
     executive_summary: str | None
     failure: FailureView | None
     replay: ReplayView | None = Field(default=None, description="Of a replay that has ended. Null otherwise.")
+    retry_of: OtherRunView | None = Field(default=None, description="Investigation that it reruns. Null: none.")
+    retried_by: OtherRunView | None = Field(
+        default=None, description="Latest investigation that reruns it. Null: none does."
+    )
     actions: tuple[ActedView, ...] = Field(
         default=(), description="What its stages of kind action did, in order. The finding does not depend on it."
     )
@@ -232,6 +236,8 @@ class RunHead(RunRef):
             executive_summary=outcome.executive_summary if outcome else None,
             failure=FailureView.of(outcome.failure) if outcome else None,
             replay=ReplayView.of(outcome.replay) if outcome else None,
+            retry_of=OtherRunView.of(record.retry_of),
+            retried_by=OtherRunView.of(record.retried_by),
             actions=tuple(view for stage in record.stages if (view := ActedView.of(stage.acted)) is not None),
         )
 

@@ -123,12 +123,13 @@ class InvestigationSpec(Model):
             lambda self: self.replay is not None or (self.alert_ref is None) != (self.alert is None),
         ),
         ValidationRule(
-            "!has(self.replay) || !(has(self.alertRef) || has(self.alert) || has(self.chainRef) || has(self.retryOf))",
-            "with replay, leave out alertRef, alert, chainRef and retryOf: the alert is the recorded one, and another "
-            "chain goes into replay.overrides.chainRef",
+            "!has(self.replay) || !(has(self.alertRef) || has(self.alert) || has(self.chainRef) || "
+            "has(self.llmProviderRef) || has(self.retryOf))",
+            "with replay, leave out alertRef, alert, chainRef, llmProviderRef and retryOf: the alert is the recorded "
+            "one, and another chain or provider goes into replay.overrides",
             lambda self: (
                 self.replay is None
-                or all(one is None for one in (self.alert_ref, self.alert, self.chain_ref, self.retry_of))
+                or not any((self.alert_ref, self.alert, self.chain_ref, self.llm_provider_ref, self.retry_of))
             ),
             field="replay",
         ),
@@ -138,6 +139,7 @@ class InvestigationSpec(Model):
             "alertRef",
             "alert",
             "chainRef",
+            "llmProviderRef",
             "retryOf",
             "replay",
             "budget",
@@ -150,6 +152,11 @@ class InvestigationSpec(Model):
     alert: AlertContent | None = Field(default=None, description="Inline alert, instead of an Alert object.")
     chain_ref: NameRef | None = Field(
         default=None, description="Chain to run, regardless of the alert. Looked up first in this namespace."
+    )
+    llm_provider_ref: NameRef | None = Field(
+        default=None,
+        description="LLMProvider of the chain's namespace that all agents use instead of their own. Its author must "
+        "be allowed to use it.",
     )
     retry_of: ObjectRef | None = Field(default=None, description="Investigation that this one reruns.")
     replay: Replay | None = Field(
@@ -362,6 +369,7 @@ class InvestigationStatus(Status):
     replay: ReplaySummary | None = Field(
         default=None, description="How far a finished replay kept to its record. Not set for other runs."
     )
+    retried_by: ObjectRef | None = Field(default=None, description="Latest investigation that reruns this one.")
     last_error: LastError | None = Field(default=None, description="Last error of the run.")
     queued_at: Time | None = Field(default=None, description="Time at which the run was queued.")
     started_at: Time | None = Field(default=None, description="Time at which a worker first claimed the run.")
@@ -401,6 +409,8 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
             wide=True,
         ),
         Column("Outcome", ".status.outcome", description="What became of the alert after the finding.", wide=True),
+        Column("Retry of", ".spec.retryOf.name", description="Investigation that this one reruns.", wide=True),
+        Column("Retried by", ".status.retriedBy.name", description="Latest investigation that reruns it.", wide=True),
         Column("Author", ".spec.author.username", description="User on whose behalf the run acts.", wide=True),
         Column("Finding", ".status.finding.summary", description="Summary of the finding.", wide=True),
     )

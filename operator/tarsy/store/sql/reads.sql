@@ -17,13 +17,27 @@ CASE WHEN finding ->> 'confidence' = 'High' THEN (
     ) newest WHERE newest.confidence = 'High'
 ) END AS high_verdicts
 
+-- The run that this one reruns, and the latest run that reruns this one, each as id and name.
+-- name: _retry_of
+(
+    SELECT jsonb_build_array(o.id, o.name) FROM investigation_input n JOIN investigation o ON o.id = n.retry_of
+    WHERE n.investigation = investigation.id
+) AS retry_of
+
+-- name: _retried_by
+(
+    SELECT jsonb_build_array(r.id, r.name) FROM investigation_input n JOIN investigation r ON r.id = n.investigation
+    WHERE n.retry_of = investigation.id ORDER BY r.accepted_at DESC LIMIT 1
+) AS retried_by
+
 -- name: _columns
 id, namespace, name, alert_type, chain, chain_namespace, plan_hash, stages_planned, {_state}, desired_state, attempt,
     revision, published_revision, accepted_at, started_at, finished_at, deadline, input_tokens, output_tokens,
     thinking_tokens, cached_tokens, usage_complete, model_calls, interrupted_model_calls, tool_calls,
     cost_usd, cost_complete, budget_limit, budget_message, evidence_missing, final_analysis, finding, executive_summary,
     executive_summary_error, failure_reason, failure_message, parent, published_digest, seal, replay, replay_report,
-    parked_at, parked_for, parked_note, wake_at, waited_seconds, held_for, incident_outcome, {_high_verdicts}
+    parked_at, parked_for, parked_note, wake_at, waited_seconds, held_for, incident_outcome, {_high_verdicts},
+    {_retry_of}, {_retried_by}
 
 -- name: record
 SELECT {_columns} FROM investigation WHERE id = :id

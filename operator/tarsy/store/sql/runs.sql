@@ -18,10 +18,19 @@ WITH accepted AS (
 ), keyed AS (
     INSERT INTO precedent_key (investigation, namespace_uid, key)
     SELECT DISTINCT id, :namespace_uid, told FROM accepted, unnest(:precedent_keys::text[]) AS told
+), rerun AS (
+    SELECT id FROM investigation
+    WHERE namespace = :namespace AND name = :retry_name::text AND namespace_uid = :namespace_uid AND parent IS NULL
+        AND id::text = coalesce(:retry_uid::text, id::text) AND EXISTS (SELECT FROM accepted)
+    ORDER BY accepted_at DESC LIMIT 1
+), published_again AS (
+    UPDATE investigation SET published_digest = NULL WHERE id IN (SELECT id FROM rerun)
 )
 INSERT INTO investigation_input (investigation, author, alert_data, runbook, plan, severity, alert_key, precedents,
-    alert_uid)
-SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key, :precedents, :alert_uid FROM accepted
+    alert_uid, retry_of)
+SELECT id, :author, :alert_data, :runbook, :plan, :severity, :alert_key, :precedents, :alert_uid,
+    (SELECT id FROM rerun)
+FROM accepted
 RETURNING investigation
 
 -- The desired state only moves forward. A pending run has no worker that could end it, so it ends here. The timeline

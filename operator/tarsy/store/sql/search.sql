@@ -42,9 +42,13 @@ FROM (
 ) s
 ORDER BY {shown}
 
--- The number of investigations that pass the filters, counted up to :limit.
+-- The number of investigations that pass the filters, and how many of them have each flaw, counted up to :limit.
 -- name: count
-SELECT count(*) FROM (SELECT i.id FROM investigation i {from} WHERE i.parent IS NULL {filters} LIMIT :limit) found
+WITH found AS (SELECT i.flaws FROM investigation i {from} WHERE i.parent IS NULL {filters} LIMIT :limit)
+SELECT (SELECT count(*) FROM found) AS count,
+    (SELECT jsonb_object_agg(flaw, count) FROM (
+        SELECT flaw, count(*) FROM found, unnest(flaws) AS flaw GROUP BY flaw
+    ) of_flaw) AS flaws
 
 -- Texts in which words were found, in the order in which readers want to see them.
 -- name: texts_of

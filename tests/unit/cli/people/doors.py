@@ -73,8 +73,8 @@ class FakeDoor:
         self.asked.append((f"replay {namespace}/{investigation}", dict(replay)))
         return CreatedObject("run-replay-x", "uid")
 
-    async def retry(self, namespace: str, investigation: str, chain: str | None) -> CreatedObject:
-        self.asked.append((f"retry {namespace}/{investigation}", {"chain": chain}))
+    async def retry(self, namespace: str, investigation: str, chain: str | None, provider: str | None) -> CreatedObject:
+        self.asked.append((f"retry {namespace}/{investigation}", {"chain": chain, "provider": provider}))
         return CreatedObject("run-retry-x", "uid")
 
     async def want(self, namespace: str, investigation: str, desired: str) -> list[str]:

@@ -8,9 +8,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from tarsy.cli.render import RunSummary, status_line
 from tarsy.cli.why import Why, explain_finding, render_finding, resolve_citations
 from tarsy.client.errors import ApiUseError
 from tarsy.http.models import View
+from tarsy.http.views.common import OtherRunView
 from tarsy.http.views.timeline import ChangeForGitView, CitationView, ClaimView, FindingView, ManagedObjectView
 from tarsy.http.views.trace import Owner, ToolCallDetails
 from tarsy.record.finding import Confidence
@@ -103,6 +105,20 @@ async def test_a_confidence_is_shown_with_the_count_that_the_server_gives() -> N
         why = await resolve_citations(door, head(State.COMPLETED), told)
         assert f"Confidence: {line}\n" in text_of(why).replace(" \n", "\n")
         assert why.confidence is Confidence.HIGH
+
+
+async def test_the_runs_that_it_reruns_and_that_rerun_it_are_named() -> None:
+    door = FakeDoor({f"trace/mcp/{CALL}": [tool_call()]}, [])
+    retries = {
+        "retry_of": OtherRunView(name="first\x1b[2J", uid=UUID(int=1)),
+        "retried_by": OtherRunView(name="third", uid=UUID(int=3)),
+    }
+    run = head(State.COMPLETED).model_copy(update=retries)
+    text = text_of(await resolve_citations(door, run, finding(GOOD)))
+    assert "Retry of first" in text and "Retried by third" in text and "\x1b" not in text
+    summary = RunSummary.of_head(run)
+    assert summary.retries == ("Retry of first[2J", "Retried by third")
+    assert "Retried by third" in status_line(summary).plain
 
 
 async def test_a_quote_is_shown_in_its_result_with_the_call_it_comes_from() -> None:

@@ -1,0 +1,40 @@
+/** Shows agents and their steps as one line each; an open step shows its events. */
+import { memo, type ReactNode } from "react";
+import { lineOfStep, type AgentStep } from "../logic/agentSteps";
+import { clock, counted } from "../logic/format";
+import type { AgentLine } from "../logic/stepRows";
+import { COLUMNS, STEPS } from "../words";
+
+export const AgentHead = memo(function AgentHead({ agent, open, onFold }: { agent: AgentLine; open: boolean; onFold: (execution: string) => void }) {
+  return (
+    <div className="agent-row">
+      <button type="button" className="fold-stage" aria-expanded={open} onClick={() => onFold(agent.execution)}>
+        <span aria-hidden="true">{open ? "▾" : "▸"}</span> {agent.name}
+      </button>
+      <span className="hint">
+        {counted(agent.steps, "steps")}, {counted(agent.calls, "toolCalls")}
+        {agent.failed > 0 && <span className="bad">, {agent.failed} {STEPS.failed}</span>}
+      </span>
+    </div>
+  );
+});
+
+type StepProps = { step: AgentStep; open: boolean; onFold: () => void; children: ReactNode };
+
+/** `children` are the events of the step, shown where it is open. */
+export function StepRow({ step, open, onFold, children }: StepProps) {
+  const { text, tools, failed } = lineOfStep(step);
+  const first = step.events[0];
+  return (
+    <article className={`event step e-${first?.type}${open ? " open-step" : " folded-event"}${failed > 0 ? " failed" : ""}`}>
+      <button type="button" className="fold" aria-expanded={open} onClick={onFold}>
+        <span className="kind">{COLUMNS.step} {step.number}</span>
+        <span className="line">{text}</span>
+        {tools.length > 0 && <span className="calls">{tools.map(({ name, count }) => (count > 1 ? `${name} ×${count}` : name)).join(", ")}</span>}
+        {failed > 0 && <span className="bad">{STEPS.failed}</span>}
+        {first && <span className="time">{clock(first.createdAt)}</span>}
+      </button>
+      {open && children}
+    </article>
+  );
+}
