@@ -23,12 +23,16 @@ from tarsy.store.queries import Statement, load
 MOST_CANDIDATES = 20
 """Maximum candidates of one kind of match."""
 
-_LOOKED_AT = 300
-_LOOKED_AT_BY_WORDS = 60
-"""A word that very many runs share is met in the runs of all namespaces: each of these costs twenty of others there."""
+_LOOKED_AT, _READ = 300, 100
+_WALKED, _ENOUGH = 600, 60
+"""Among the latest runs, this number of all namespaces together, words are looked for first. If fewer than enough have
+them, the index of words is asked: it reads all runs that have them, which would be slow for words that most have."""
 
 _CHANGED = 50
-_SECONDS = 2
+_SETTINGS = """SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL statement_timeout = '2s';
+    SET LOCAL enable_seqscan = off"""
+"""A word that many runs have may still be rare where it is looked for: the planner does not know, and would scan."""
+
 _LONGEST_KEY = 512
 
 
@@ -88,9 +92,7 @@ class PrecedentSearch:
 
         async def fetch(connection: asyncpg.Connection) -> list[Precedent]:
             async with connection.transaction(readonly=True):
-                await connection.execute(
-                    f"SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL statement_timeout = '{_SECONDS}s'"
-                )
+                await connection.execute(_SETTINGS)
                 found = [*await self._by_keys(connection, query), *await self._by_words(connection, query)]
             return rank_precedents(found)
 
@@ -126,6 +128,7 @@ class PrecedentSearch:
                 namespace_uid=query.namespace_uid,
                 run=query.run,
                 looked=_LOOKED_AT,
+                read=_READ,
                 limit=MOST_CANDIDATES,
             )
         )
@@ -151,15 +154,16 @@ def words_statement(statement: Statement, query: PrecedentQuery) -> tuple[Any, .
     required = entities or about
     if not required:
         return None
-    spaces = {query.namespace: query.namespace_uid, **query.granted}
+    uids = [query.namespace_uid, *query.granted.values()]
     return statement(
         words=" | ".join(filter(None, [about, entities, _phrases(query.words)])),
         entities=entities or "'-'",
         required=required,
         run=query.run,
-        namespaces=list(spaces),
-        namespace_uids=list(spaces.values()),
-        looked=_LOOKED_AT_BY_WORDS,
+        namespace_uids=uids,
+        looked=_LOOKED_AT,
+        walked=max(_WALKED // len(uids), 1),
+        enough=_ENOUGH,
         limit=MOST_CANDIDATES,
     )
 

@@ -164,6 +164,23 @@ async def test_candidates_are_limited_to_the_latest(pool: asyncpg.Pool, number: 
     assert len(by_key) == min(number, MOST_CANDIDATES)
 
 
+@pytest.mark.parametrize(("walked", "enough"), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3)])
+async def test_words_are_found_wherever_they_stand_in_time(
+    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch, walked: int, enough: int
+) -> None:
+    """Among the latest, beyond them by the index of words, and never in another namespace."""
+    for name in ("older", "later"):
+        await ended(pool, name, alert="Errors of checkout", summary="Deployment checkout was scaled to zero.")
+    await ended(pool, "theirs", namespace="team-b")
+    await ended(pool, "unsure", confidence=Confidence.INCONCLUSIVE)
+    await ended(pool, "latest", alert="deployment=cart is down")
+    monkeypatch.setattr("tarsy.store.precedents._WALKED", walked)
+    monkeypatch.setattr("tarsy.store.precedents._ENOUGH", enough)
+    names = {name for name, _ in await found(pool, query(workload=None))}
+    met = ["later", "older"][: walked - 1]  # the latest run of the namespace is about another workload
+    assert names == (set(met) if len(met) >= enough else {"later", "older"})
+
+
 async def test_an_erased_investigation_is_gone(pool: asyncpg.Pool) -> None:
     await ended(pool, "old")
     assert await found(pool, query())
