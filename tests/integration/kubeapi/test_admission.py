@@ -164,12 +164,14 @@ async def test_webhook_changes_and_refuses(kubectl: Kubectl, namespace: str, tmp
 async def test_aggregated_api_is_served_with_the_callers_name(
     kubectl: Kubectl, api: EmbeddedApi, namespace: str, tmp_path: Path
 ) -> None:
-    callers, accepted = [], {}
+    callers, accepted, connections = [], {}, set()
     group = f"g{namespace}.example.com"
 
     async def handler(request: web.BaseRequest) -> web.Response:
         caller = request.headers["X-Remote-User"]
         callers.append((caller, request.headers.getall("X-Remote-Group", [])))
+        assert request.transport is not None
+        connections.add(request.transport.get_extra_info("peername"))
         accepted[caller] = request.headers.get("Accept-Encoding")
         entry = {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["list"]}
         body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/v1", "resources": [entry]}
@@ -198,6 +200,7 @@ async def test_aggregated_api_is_served_with_the_callers_name(
         assert "No resources found" in listed.stderr, listed.stderr
         assert ("kubernetes-admin", ["system:masters", "system:authenticated"]) in callers
         assert accepted == {"kubernetes-admin": "gzip", "system:kube-aggregator": None}
+        assert len(connections) < len(callers), "requests that follow each other share a connection"
     await asyncio.to_thread(kubectl, "delete", "apiservice", f"v1.{group}")
 
 

@@ -46,6 +46,7 @@ class Proxy:
         self._front = front
         self._session: aiohttp.ClientSession | None = None
         self._checks: set[asyncio.Task[None]] = set()
+        self._trusts: dict[tuple[str | None, bool], ssl.SSLContext] = {}
         self._stop = store.listen(API_SERVICES, self._on_event)
 
     def groups(self) -> dict[str, list[str]]:
@@ -103,6 +104,8 @@ class Proxy:
 
     def _on_event(self, event: Event) -> None:
         changed = event.old is None or event.old["spec"] != event.obj["spec"]
+        if changed or event.type == "DELETED":
+            self._trusts.clear()
         if event.type != "DELETED" and changed and event.obj["spec"].get("service"):
             self._check(event.obj)
 
@@ -163,13 +166,19 @@ class Proxy:
         return str(found["spec"].get("externalName") or "127.0.0.1")
 
     def _tls(self, spec: Obj) -> ssl.SSLContext:
-        if spec.get("caBundle"):
-            authority = base64.b64decode(spec["caBundle"]).decode()
-            context = ssl.create_default_context(cadata=authority)
-        else:
-            context = ssl.create_default_context()
-        if spec.get("insecureSkipTLSVerify"):
+        """Returns the context for the server of an APIService: the same for each request, or none could use the
+        connection of the one before, and each would read the certificates of the system."""
+        key = spec.get("caBundle"), bool(spec.get("insecureSkipTLSVerify"))
+        if key not in self._trusts:
+            self._trusts[key] = self._new_context(*key)
+        return self._trusts[key]
+
+    def _new_context(self, bundle: str | None, insecure: bool) -> ssl.SSLContext:
+        if insecure:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        else:
+            context = ssl.create_default_context(cadata=base64.b64decode(bundle).decode() if bundle else None)
         context.load_cert_chain(self._front.certificate, self._front.key)
         return context
 
