@@ -131,6 +131,7 @@ ONCE = {
         f"{_PROMOTIONS}::test_who_may_not_promote_overrides_and_loosens_nothing[real-{name}": "another is shown on both"
         for name in ("own", "removed", "suite")
     },
+    "tests/integration/manifests/test_rights.py": "controllers/test_rights is shown on both",
     "tests/integration/admission/test_webhook.py::test_what_is_no_review": "no API server sends such a request",
     **{
         f"tests/integration/cli/test_evidence.py::test_{name}": "others of this file are shown on both"

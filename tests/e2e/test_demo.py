@@ -369,10 +369,7 @@ async def starts_again_the_operator_that_died(dev: Command) -> None:
     await dev.said("restarting it")
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.heavy("the other way to end"))]
-)
-async def test_dev_keeps_objects_and_record_where_it_is_told(start: Start, number: signal.Signals) -> None:
+async def test_dev_keeps_objects_and_record_where_it_is_told_though_it_is_killed(start: Start) -> None:
     folder = open_folder()
     try:
         first = await start("dev", "--keep", str(folder))
@@ -382,7 +379,7 @@ async def test_dev_keeps_objects_and_record_where_it_is_told(start: Start, numbe
             await put(client, {**INVESTIGATION, "spec": {**inv, "chainRef": {"name": "kubernetes"}}})
             made = await until("the run is finished", lambda: finished(client), START_SECONDS)
         family = first.family()
-        first.process.send_signal(number)
+        first.process.send_signal(signal.SIGKILL)
         await first.ended(120)
         await until("all processes are gone", lambda: gone(family))
 
@@ -404,17 +401,13 @@ async def finished(client: KubeClient) -> dict[str, Any] | None:
     return inv if condition(inv, "Finished") == "True" else None
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.heavy("the other way to end"))]
-)
-async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: signal.Signals) -> None:
-    demo = await start("demo", terminal=number is signal.SIGINT)
+async def test_demo_that_is_interrupted_leaves_nothing(start: Start) -> None:
+    demo = await start("demo", terminal=True)
     await demo.said("kubectl apply")
-    if number is signal.SIGINT:  # on a terminal a spinner turns until everything has started
-        text = demo.output()
-        assert text.rindex("Starting a Kubernetes API") < text.index("kubectl apply")
+    text = demo.output()  # on a terminal a spinner turns until everything has started
+    assert text.rindex("Starting a Kubernetes API") < text.index("kubectl apply")
     family = demo.family()
-    demo.process.send_signal(number)
+    demo.process.send_signal(signal.SIGINT)
     assert await demo.ended(120) != 0
     await until("all processes are gone", lambda: gone(family))
     assert demo.left() == []
@@ -422,17 +415,16 @@ async def test_demo_that_is_interrupted_leaves_nothing(start: Start, number: sig
 
 
 @pytest.mark.parametrize(
-    "file",
+    ("file", "number"),
     [
-        *(
-            pytest.param(f, marks=pytest.mark.real_only("its start has steps"))
-            for f in ("etcd.log", "kube-apiserver.log")
-        ),
-        pytest.param("ca.crt", marks=pytest.mark.heavy("the other moment")),
-        "tools.log",
+        pytest.param("kube-apiserver.log", signal.SIGINT, marks=pytest.mark.real_only("its start has steps")),
+        pytest.param("ca.crt", signal.SIGTERM, marks=pytest.mark.heavy("the other moment and way")),
+        ("tools.log", signal.SIGINT),
     ],
 )
-async def test_demo_that_is_interrupted_while_it_starts_leaves_nothing(start: Start, file: str) -> None:
+async def test_demo_that_is_interrupted_while_it_starts_leaves_nothing(
+    start: Start, file: str, number: signal.Signals
+) -> None:
     demo = await start("demo")
 
     async def begun() -> bool:
@@ -440,8 +432,9 @@ async def test_demo_that_is_interrupted_while_it_starts_leaves_nothing(start: St
 
     await until(f"there is {file}", begun, START_SECONDS)
     family = demo.family()
-    demo.process.send_signal(signal.SIGINT)
-    assert await demo.ended(120) == 130, demo.output()
+    demo.process.send_signal(number)
+    status = await demo.ended(120)
+    assert status == 130 if number is signal.SIGINT else status != 0, demo.output()
     await until("all processes are gone", lambda: gone(family))
     assert demo.left() == []
     assert "Traceback" not in demo.output()

@@ -174,12 +174,33 @@ async def stopping(pod: Pod) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
-async def test_no_process_outlives_its_supervisor(held: Tenant, pod: Pod) -> None:
+async def test_processes_finish_each_investigation_once_and_do_not_outlive_their_supervisor(
+    bare_tenant: Tenant,
+) -> None:
+    tenant = bare_tenant
+    await tenant.simple(SCRIPT)
+    await tenant.machine.operator("--places", "0")
+    pod = Pod(tenant)
+    try:
+        names = [f"run-{number}" for number in range(6)]
+        for name in names:
+            await tenant.investigate(name)
+        found = [await tenant.finished(name) for name in names]
+        assert {condition(inv, "Succeeded") for inv in found} == {"True"}
+        assert {inv["status"]["attempt"] for inv in found} == {1}
+        await pod.scrape.when("all are counted once", **{COMPLETED: 6.0})
+        await outlives_nothing(tenant, pod)
+    finally:
+        await pod.process.stop()
+
+
+async def outlives_nothing(tenant: Tenant, pod: Pod) -> None:
+    """Kills the supervisor, and waits until its processes have ended; they have its environment and no more."""
     children = pod.children
     assert len(children) == 2
     for pid in children:
         assert environment(pid) == environment(pod.process.pid), "nothing is added to it"
-        assert held.machine.postgres.dsn.encode() not in proc(pid, "cmdline")
+        assert tenant.machine.postgres.dsn.encode() not in proc(pid, "cmdline")
     pod.process.kill()
     await pod.process.wait(60)
     await until("all have ended", lambda: asyncio.sleep(0, not any(map(runs, children))))
@@ -210,20 +231,3 @@ async def test_a_pod_whose_first_process_cannot_start_ends_with_the_reason(bare_
         await pod.process.stop()
     log = pod.log.read_text()
     assert "nowhere" in log and "before it was ready" in log and "Traceback" not in log
-
-
-async def test_two_processes_finish_investigations(bare_tenant: Tenant) -> None:
-    tenant = bare_tenant
-    await tenant.simple(SCRIPT)
-    await tenant.machine.operator("--places", "0")
-    pod = Pod(tenant)
-    try:
-        names = [f"run-{number}" for number in range(6)]
-        for name in names:
-            await tenant.investigate(name)
-        found = [await tenant.finished(name) for name in names]
-        assert {condition(inv, "Succeeded") for inv in found} == {"True"}
-        assert {inv["status"]["attempt"] for inv in found} == {1}
-        await pod.scrape.when("all are counted once", **{COMPLETED: 6.0})
-    finally:
-        await pod.process.stop()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import random
 import re
 import time
 import urllib.request
@@ -28,15 +27,6 @@ pytestmark = [
 ]
 
 SECONDS = 180.0
-
-
-def backwards(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The worst order: objects before their kinds and their namespaces."""
-    return objects[::-1]
-
-
-def shuffled(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return random.Random(9).sample(objects, len(objects))
 
 
 async def wait_until(what: str, look: Callable[[], Any]) -> None:
@@ -75,9 +65,8 @@ async def deployed(
 
 # Older servers drop the condition of the webhook of promotions, and send all Chains to it before the operator runs.
 @pytest.mark.newer_api
-@pytest.mark.parametrize("order", [backwards, shuffled])
-async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
-    api_kind: ApiKind, tmp_path: Path, order: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+async def test_applied_in_the_worst_order_all_is_ready_at_the_end_and_as_in_git(
+    api_kind: ApiKind, tmp_path: Path
 ) -> None:
     model = ScriptedModel(demo_script())
     provider = {
@@ -100,7 +89,8 @@ async def test_whatever_the_order_all_is_ready_at_the_end_and_as_in_git(
         # Before anything is there: neither kinds, nor rights.
         async with deployed(cluster, deployment, tmp_path / "config.yaml", postgres.dsn, log) as probes:
             try:
-                await asyncio.to_thread(cluster.apply_until_there, order(git))
+                # Objects before their kinds and their namespaces.
+                await asyncio.to_thread(cluster.apply_until_there, git[::-1])
                 await wait_until("all is Ready", lambda: cluster.not_ready(git))
                 await wait_until("certificates are believed", lambda: certificates_missing(cluster))
                 await wait_until("the probes say yes", lambda: [url for url in probes if not says_yes(url)])
