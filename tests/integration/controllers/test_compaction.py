@@ -30,6 +30,12 @@ async def test_changes_that_etcd_has_compacted_away_are_found_by_listing(
             found[name] = await desk.queued(name)
             await desk.reason("Alert", name, "Accepted", "True", "InvestigationCreated")
             await desk.reason("Investigation", found[name]["metadata"]["name"], "Accepted", "True", "Planned")
+
+        async def published() -> bool:
+            records = [await desk.record(found[name]) for name in found]
+            return all(record.published_revision == record.revision for record in records)
+
+        await eventually(published)  # or what is left to publish would change an object after the outage
         stays, goes, cancelled = (found[name]["metadata"]["name"] for name in found)
         before = (await desk.get("Investigation", stays))["metadata"]["resourceVersion"]
 

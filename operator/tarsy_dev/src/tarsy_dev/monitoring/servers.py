@@ -120,6 +120,7 @@ async def running_prometheus(
     targets: Mapping[str, str],
     rules: Sequence[Mapping[str, Any]],
     alertmanagers: Sequence[MonitoringServer],
+    resend_delay: str = "2s",
 ) -> AsyncIterator[MonitoringServer]:
     """Runs a Prometheus.
 
@@ -129,6 +130,8 @@ async def running_prometheus(
         targets: host and port of each job that is scraped, by its name; the label `instance` is the job's name too.
         rules: alerting rules.
         alertmanagers: whom it tells.
+        resend_delay: time until a firing alert is sent again, such as 2s. Alertmanager takes an alert to have ended
+            when it hears nothing of it for four times as long.
     """
     tell = [{"static_configs": [{"targets": [one.url.removeprefix("http://") for one in alertmanagers]}]}]
     config = {
@@ -148,7 +151,7 @@ async def running_prometheus(
         f"--config.file={folder / 'prometheus.yaml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
-        "--rules.alert.resend-delay=2s",
+        f"--rules.alert.resend-delay={resend_delay}",
         "--log.level=warn",
     ]
     async with _running(MonitoringServer(command, port, "/-/ready", folder / "prometheus.log")) as server:
