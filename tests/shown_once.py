@@ -143,13 +143,12 @@ ONCE = {
 
 _BUILT_IN = "what it reads and writes is of kinds that the embedded API serves there too"
 _APPLIED = "test_overlays applies the same objects there"
-_ACTING = "scenarios/test_approvals is shown there, and the policies in tests/integration/admission"
+_ACTING = "scenarios/test_approvals and test_demo are shown there, and the policies in tests/integration/admission"
 
 NOT_ON_NEWER = {
     "tests/chaos/test_gate.py": _ACTING,
     "tests/e2e/scenarios/test_action_stage.py": _ACTING,
     "tests/e2e/test_action_stage.py": _ACTING,
-    "tests/e2e/test_demo.py": _ACTING,
     "tests/integration/admission/test_registrations.py": _BUILT_IN,
     "tests/integration/cli/test_incidents.py": _BUILT_IN,
     "tests/integration/controllers/test_approvals.py::test_a_pre_approval_in_doubt": "a controller decides it",

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -48,6 +49,12 @@ class Pod:
         """Process ids of the worker processes."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+    @property
+    def draining(self) -> set[str]:
+        """Numbers of the worker processes that have begun to drain."""
+        lines = self.log.read_text().splitlines()
+        return {number for line in lines if "stopping: " in line for number in re.findall(r"\bprocess=(\d+)", line)}
 
     async def told(self, path: str) -> tuple[int, str]:
         """Status and text at the health port; 0: it does not answer."""
@@ -157,6 +164,8 @@ async def test_a_pod_that_is_told_to_end_drains_all_processes(held: Tenant, pod:
     pod.process.terminate()
     await until("the pod is stopping", lambda: stopping(pod))
     assert (await pod.told("/healthz"))[0] == 200, "or it would be killed while it drains"
+    # The pod says so before its processes know; one that the model answers before that finishes its run.
+    await until("both processes drain", lambda: asyncio.sleep(0, pod.draining == {"1", "2"}))
     tenant.model.open_gate("door")
     assert await pod.process.wait(120) == 0
     assert await workers(tenant) == {}
