@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LAYOUT = (Path(__file__).parent / "layout.js").read_text()
+QUESTIONS = (Path(__file__).parent / "answers.js").read_text()
+"""What is happening, what is the cause and how sure is that, what to do next: each view of an investigation answers."""
 LOOKS = (("light", 1280, 800), ("dark", 1280, 800), ("light", 400, 800), ("dark", 400, 800))
 FIRST_LOAD = 200_000
 """Compressed bytes of the HTML and of what it loads at once."""
@@ -84,6 +86,8 @@ async def test_every_state_is_accessible_and_readable(
         wrong = list(await page.evaluate(LAYOUT))
         if width == WIDE:
             wrong += [f"does not answer within the window: {one}" for one in await page.evaluate(UNANSWERED)]
+        if width == WIDE and name.startswith("investigation-"):
+            wrong += [f"does not answer within the window: {one}?" for one in await page.evaluate(QUESTIONS)]
         # A control that is scrolled half under the sticky head counts as too small.
         await page.evaluate("scrollTo(0, 0)")
         wrong += await violations(page)

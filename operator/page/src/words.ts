@@ -94,6 +94,20 @@ export const OUTCOMES: Record<Outcome, { name: string; what: string }> = {
 /** Other runs of the same alert. */
 export const RETRIES = { of: "retry of", by: "retried by" } as const;
 
+/** What is known before there is a finding. */
+export const SO_FAR = {
+  cause: "Likely cause",
+  none: "Not known yet: no agent has concluded.",
+  candidate: "The first candidate among the changes.",
+  hypothesis: "Supported by sub-agent",
+  unsure: "There is no confidence before the finding.",
+  goesOn: "Nothing: it goes on by itself. Conclude stops it with a finding from the evidence so far, Cancel without one.",
+  concludes: "Nothing: it writes its finding from the evidence so far.",
+  ends: "Nothing: it is being cancelled.",
+  waits: "Nothing: it starts as soon as a worker is free. If it stays queued, see",
+  parked: "Decide the call that it waits for, if it is yours to decide:",
+} as const;
+
 export const SEVERITIES = { Critical: "Critical", Warning: "Warning", Info: "Info" } as const;
 
 export const EVENTS: Record<EventType, string> = {
@@ -195,6 +209,7 @@ export const SECTIONS = {
   now: "At work",
   finding: "Finding",
   next: "What to do next",
+  soFar: "So far",
   evidence: "Evidence",
   alertText: "Text of the alert",
   review: "Was it right?",
@@ -499,6 +514,8 @@ export const EMPTY = {
   noSamples: "No samples yet.",
   noRecord: "record deleted",
   noFinding: "No finding.",
+  cancelledFirst: "No finding: it was cancelled before it had one.",
+  endedWithout: "No finding: it ended without one. The timeline shows what its agents saw.",
   noToolCalls: "No tool calls.",
   noApprovals: "No call waits for people here.",
   notLookedAt: "TARSy has not looked at it yet. If this stays, check that the operator runs.",
@@ -579,5 +596,8 @@ export const PROBLEMS = {
   compareForbidden: "A comparison requires the roles tarsy-viewer and tarsy-tracer.",
   sessionEnded: "Your session has ended.",
   signedOut: "You are signed out.",
-  retrying: "Retrying until it exists.",
+  retrying: "This page shows it as soon as it exists. If that takes long, check its name and namespace.",
+  forbidden: "Ask for the role tarsy-viewer in this namespace.",
+  reload: "Reload the page to try again.",
+  accepting: "Mend that: it is then accepted by itself, and shown here.",
 } as const;

@@ -9,7 +9,7 @@ type Props = { finding: Pick<Finding, "confidence" | "shownConfidence">; brief?:
 export function ConfidenceTag({ finding, brief = false }: Props) {
   const doubted = isDoubted(finding);
   return (
-    <span className={`confidence c-${doubted ? "doubted" : finding.confidence}`} title={doubted ? DOUBTS.calibration : CONFIDENCE[finding.confidence]}>
+    <span data-answer={brief ? undefined : "confidence"} className={`confidence c-${doubted ? "doubted" : finding.confidence}`} title={doubted ? DOUBTS.calibration : CONFIDENCE[finding.confidence]}>
       {brief && !doubted ? finding.confidence : shownConfidence(finding)}
     </span>
   );

@@ -26,7 +26,7 @@ export function FindingCard({ finding, doubts, actions = [], outcome }: FindingP
         </>
       }
     >
-      <p className="finding-summary">{finding.summary}</p>
+      <p className="finding-summary" data-answer="cause">{finding.summary}</p>
       <ActedLines actions={actions} />
       {doubts.length > 0 && (
         <div className="doubts">
@@ -40,7 +40,7 @@ export function FindingCard({ finding, doubts, actions = [], outcome }: FindingP
 
 export function NextStepsCard({ steps, changes = [] }: { steps: NextSteps; changes?: Finding["changesForGit"] }) {
   return (
-    <Section title={SECTIONS.next}>
+    <Section title={SECTIONS.next} answer="next">
       {steps.text && <Markdown text={steps.text} />}
       {steps.commands.length > 0 && (
         <ul className="commands">

@@ -56,9 +56,9 @@ export function RequestTold({ item }: { item: UnstartedItem }) {
     <div className="card">
       <div className="title-row">
         <h2>{item.alertType ?? item.name}</h2>
-        <Phase item={item} />
+        <span data-answer="now"><Phase item={item} /></span>
       </div>
-      <Why item={item} />
+      <div data-answer="cause"><Why item={item} /></div>
     </div>
   );
 }

@@ -95,9 +95,10 @@ export function ReadOnly() {
   return <p className="hint" role="note">{READ_ONLY}</p>;
 }
 
-export function Section({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
+/** `answer`: which of the reader's questions it answers (tests/browser/answers.js). */
+export function Section({ title, side, answer, children }: { title: string; side?: ReactNode; answer?: string; children: ReactNode }) {
   return (
-    <section className="card">
+    <section className="card" data-answer={answer}>
       <header className="card-head">
         <h2>{title}</h2>
         <span className="actions">{side}</span>

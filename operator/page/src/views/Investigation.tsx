@@ -57,8 +57,8 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
     return (
       <div className="view">
         <h1>{namespace}/{name}</h1>
-        {asked.value ? <RequestTold item={asked.value} /> : <Problem error={whole.error} />}
-        {absent && <p className="hint">{PROBLEMS.retrying}</p>}
+        {asked.value ? <RequestTold item={asked.value} /> : <div data-answer="now cause"><Problem error={whole.error} /></div>}
+        <p className="hint" data-answer="next">{asked.value ? PROBLEMS.accepting : absent ? PROBLEMS.retrying : whole.error.status === 403 ? PROBLEMS.forbidden : PROBLEMS.reload}</p>
         <p><a href="#/investigations">{ACTIONS.showInvestigations}</a></p>
       </div>
     );
@@ -79,7 +79,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
       <div className="run-head">
         <div className="title-row">
           <h1>{item.alertType}</h1>
-          {state && <Badge state={state} desired={run?.desiredState ?? item?.desiredState} />}
+          {state && <span data-answer="now"><Badge state={state} desired={run?.desiredState ?? item?.desiredState} /></span>}
           <span className="where">{namespace}/{name}</span>
           <span className="spring" />
           <div className="actions">

@@ -22,7 +22,8 @@ import { hasPrecedents, PrecedentsCard } from "../parts/Precedents";
 import { Figures, Problem, Section } from "../parts/parts";
 import { ReviewBox } from "../parts/ReviewBox";
 import { ScoreBox } from "../parts/Scores";
-import { NEXT, SECTIONS } from "../words";
+import { SoFar } from "../parts/SoFar";
+import { EMPTY, NEXT, SECTIONS } from "../words";
 import { Chat } from "./Chat";
 
 export type RunShown = {
@@ -49,6 +50,8 @@ export type RunPanel = {
 export const PANELS: readonly RunPanel[] = [
   { name: "failure", place: "answer", shows: ({ failure }) => failure !== null, Panel: Failure },
   { name: "finding", place: "answer", shows: ({ finding }) => finding !== null, Panel: Conclusion },
+  { name: "no-finding", place: "answer", shows: ({ finished, finding, failure }) => finished && finding === null && failure === null, Panel: Nothing },
+  { name: "so-far", place: "answer", shows: ({ finished, finding }) => !finished && finding === null, Panel: Provisional },
   { name: "next-steps", place: "answer", shows: ({ finished }) => finished, Panel: Next },
   { name: "evidence", place: "answer", shows: ({ finding }) => (finding?.claims.length ?? 0) > 0, Panel: Claims },
   { name: "executive-summary", place: "answer", shows: ({ summary, item }) => Boolean(summary ?? item.executiveSummaryError), Panel: Summary },
@@ -68,7 +71,7 @@ export function Panels({ place, run }: { place: RunPanel["place"]; run: RunShown
 }
 
 function Failure({ failure }: RunShown) {
-  return failure && <Problem error={new Error(failure.message)} title={`${failure.reason}:`} />;
+  return failure && <div data-answer="cause"><Problem error={new Error(failure.message)} title={`${failure.reason}:`} /></div>;
 }
 
 function citing({ item, timeline, show }: RunShown) {
@@ -90,6 +93,14 @@ function Next({ finding, summary, timeline, failure, item }: RunShown) {
   if (steps || changes.length > 0) return <NextStepsCard steps={steps ?? { text: "", commands: [] }} changes={changes} />;
   const text = failure ? NEXT.failed : item.state === "cancelled" ? NEXT.cancelled : NEXT.none;
   return <NextStepsCard steps={{ text, commands: [] }} />;
+}
+
+function Nothing({ state }: RunShown) {
+  return <Section title={SECTIONS.finding} answer="cause"><p>{state === "cancelled" ? EMPTY.cancelledFirst : EMPTY.endedWithout}</p></Section>;
+}
+
+function Provisional({ state, item, timeline, changes }: RunShown) {
+  return <SoFar state={state} desired={timeline.run?.desiredState ?? item.desiredState} timeline={timeline} changes={changes} />;
 }
 
 function Claims(run: RunShown) {
