@@ -8,15 +8,18 @@ import type { Acted, QuestionRef, RunHead, ServerMessage, StageChange, State, To
 
 export type Ev = ToldEvent & { question: QuestionRef | null; length: number };
 
+type Answer = { question: QuestionRef; run: RunHead | null };
+type Early = { offset: number; text: string };
+
 export type Timeline = {
   events: ReadonlyMap<string, Ev>;
   /** Ids of events in reading order: those of the investigation, then those of each question. */
   order: readonly string[];
   run: RunHead | null;
-  answers: ReadonlyMap<string, { question: QuestionRef; run: RunHead | null }>;
+  answers: ReadonlyMap<string, Answer>;
   stages: ReadonlyMap<number, StageChange>;
   /** Deltas that arrived before their event. */
-  early: ReadonlyMap<string, { offset: number; text: string }[]>;
+  early: ReadonlyMap<string, Early[]>;
   caughtUp: boolean;
 };
 
@@ -51,11 +54,14 @@ function place(ev: Ev): number {
   return ev.question?.place ?? 0;
 }
 
+function with_<K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> {
+  return new Map(map).set(key, value);
+}
+
 export function reduce(before: Timeline, messages: readonly ServerMessage[]): Timeline {
   const events = new Map(before.events);
-  const answers = new Map(before.answers);
-  const stages = new Map(before.stages);
-  const early = new Map(before.early);
+  // What does not change stays the same object, so that what shows it is not drawn again.
+  let { answers, stages, early } = before;
   let { run, caughtUp, order } = before;
   let unordered = false;
   for (const message of messages) {
@@ -71,11 +77,13 @@ export function reduce(before: Timeline, messages: readonly ServerMessage[]): Ti
           ev = { ...ev, content: known.content, length: known.length };
         }
         for (const words of early.get(ev.id) ?? []) ev = added(ev, words.offset, words.text);
-        early.delete(ev.id);
+        if (early.has(ev.id)) {
+          early = new Map([...early].filter(([id]) => id !== ev.id));
+        }
         events.set(ev.id, ev);
         if (!known) unordered = true;
         if (message.question && !answers.has(message.question.uid)) {
-          answers.set(message.question.uid, { question: message.question, run: null });
+          answers = with_(answers, message.question.uid, { question: message.question, run: null });
         }
         break;
       }
@@ -84,16 +92,16 @@ export function reduce(before: Timeline, messages: readonly ServerMessage[]): Ti
         if (known) events.set(known.id, added(known, message.offset, message.text));
         else if (early.has(message.event) || early.size < EARLY) {
           const words = { offset: message.offset, text: message.text };
-          early.set(message.event, [...(early.get(message.event) ?? []), words]);
+          early = with_(early, message.event, [...(early.get(message.event) ?? []), words]);
         }
         break;
       }
       case "investigation.changed":
-        if (message.question) answers.set(message.question.uid, { question: message.question, run: message.run });
+        if (message.question) answers = with_(answers, message.question.uid, { question: message.question, run: message.run });
         else if (!run || message.run.revision >= run.revision) run = message.run;
         break;
       case "stage.changed":
-        if (!message.question) stages.set(message.stage.index, message.stage);
+        if (!message.question) stages = with_(stages, message.stage.index, message.stage);
         break;
       case "caughtUp":
         caughtUp = true;

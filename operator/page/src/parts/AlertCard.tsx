@@ -1,11 +1,12 @@
 /** Lays out an alert: its labels, annotations and links, and the text that the agents got. */
+import { memo } from "react";
 import { alertParts } from "../logic/alert";
 import { moment } from "../logic/format";
 import { ACTIONS, COLUMNS, SECTIONS } from "../words";
 import { Markdown } from "./Markdown";
 import { Copy, Section } from "./parts";
 
-export function AlertCard({ text, runbook }: { text: string; runbook: string | null }) {
+export const AlertCard = memo(function AlertCard({ text, runbook }: { text: string; runbook: string | null }) {
   const parts = alertParts(text);
   const raw = <pre className="alert-text" tabIndex={0} aria-label={SECTIONS.alertText}>{text}</pre>;
   return (
@@ -38,7 +39,7 @@ export function AlertCard({ text, runbook }: { text: string; runbook: string | n
       )}
     </Section>
   );
-}
+});
 
 function Pair({ name, value }: { name: string; value: string }) {
   return <div><dt>{name}</dt><dd>{value}</dd></div>;

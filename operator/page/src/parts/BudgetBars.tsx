@@ -1,10 +1,11 @@
 /** Shows how much of its limits a running investigation has used. */
+import { memo } from "react";
 import type { Investigation } from "../api/types";
 import { CLOSE, metersOf } from "../logic/budget";
 import { METERS } from "../words";
 import { Meter } from "./Meter";
 
-export function BudgetBars({ item, now }: { item: Investigation; now: number }) {
+export const BudgetBars = memo(function BudgetBars({ item, now }: { item: Investigation; now: number }) {
   const meters = metersOf(item, now);
   if (meters.length === 0) return null;
   return (
@@ -20,4 +21,4 @@ export function BudgetBars({ item, now }: { item: Investigation; now: number }) 
       ))}
     </ul>
   );
-}
+});

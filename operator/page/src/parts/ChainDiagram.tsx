@@ -1,4 +1,5 @@
 /** Draws the chain of a run: its stages in a row, with their agents and states. */
+import { memo } from "react";
 import type { Investigation, StageChange } from "../api/types";
 import { between, cost, step, words } from "../logic/format";
 import { isFinished } from "../logic/timeline";
@@ -7,7 +8,7 @@ import { ActedMark } from "./ActedMark";
 
 type Props = { item: Investigation; stages: ReadonlyMap<number, StageChange>; onStage: (id: string) => void };
 
-export function ChainDiagram({ item, stages, onStage }: Props) {
+export const ChainDiagram = memo(function ChainDiagram({ item, stages, onStage }: Props) {
   const begun = new Set(item.stages.map((stage) => stage.index));
   const told = [...stages.values()].filter((stage) => !begun.has(stage.index));
   const known = item.stages.length + told.length;
@@ -60,4 +61,4 @@ export function ChainDiagram({ item, stages, onStage }: Props) {
       )}
     </ol>
   );
-}
+});

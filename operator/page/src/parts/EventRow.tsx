@@ -112,7 +112,7 @@ function Body({ ev, streaming, chosen }: { ev: Ev; streaming: boolean; chosen: b
     default:
       return (
         <>
-          <Markdown text={withoutBlock(ev.content)} />
+          <Markdown text={withoutBlock(ev.content)} streaming={streaming} />
           {ev.truncated && <p className="hint">The text is truncated; the trace contains all of it.</p>}
         </>
       );

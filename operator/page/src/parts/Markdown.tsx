@@ -1,47 +1,33 @@
 /**
- * Renders Markdown of models. Decision: raw HTML is never rendered (react-markdown leaves it as text), images are not
- * loaded, and links send no referrer: the text of a model may repeat what an attacker wrote into a log.
+ * Shows Markdown of models. What parses it loads when the first text is shown; until then a text is shown as it is.
+ *
+ * Decision: of a text that streams, only complete blocks are parsed, each once. Its last block is shown as it is, so that
+ * a frame costs the same however long the text has become.
  */
-import { memo, useDeferredValue } from "react";
-import ReactMarkdown from "react-markdown";
-import remarkGfm from "remark-gfm";
+import { lazy, memo, Suspense, useDeferredValue, useMemo } from "react";
+import { blocksOf } from "../logic/blocks";
 
-const PLUGINS = [remarkGfm];
+const Parsed = lazy(() => import("./ParsedMarkdown"));
 
-/** Parses streaming text with low priority, so that scrolling and input stay responsive. */
-export function Markdown({ text }: { text: string }) {
-  return <Parsed text={useDeferredValue(text)} />;
-}
-
-const Parsed = memo(function Parsed({ text }: { text: string }) {
+export const Markdown = memo(function Markdown({ text, streaming = false }: { text: string; streaming?: boolean }) {
   return (
     <div className="markdown">
-      <ReactMarkdown
-        remarkPlugins={PLUGINS}
-        components={{
-          a: ({ href, children }) =>
-            href && /^https?:/.test(href) ? (
-              <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
-                {children}
-              </a>
-            ) : (
-              <span>{children}</span>
-            ),
-          img: ({ alt }) => <span>[image: {alt || "no description"}]</span>,
-          input: ({ checked }) => <span aria-hidden="true">{checked ? "☑ " : "☐ "}</span>,
-          h1: ({ children }) => <h4>{children}</h4>,
-          h2: ({ children }) => <h4>{children}</h4>,
-          h3: ({ children }) => <h4>{children}</h4>,
-          table: ({ children }) => (
-            <div className="scroll" tabIndex={0} role="region" aria-label="Table">
-              <table>{children}</table>
-            </div>
-          ),
-          pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
-        }}
-      >
-        {text}
-      </ReactMarkdown>
+      {streaming ? <Streamed text={text} /> : <Block text={text} />}
     </div>
   );
+});
+
+function Streamed({ text }: { text: string }) {
+  const blocks = useMemo(() => blocksOf(text), [text]);
+  const complete = useDeferredValue(blocks.slice(0, -1).join("\n\n"));
+  return (
+    <>
+      {complete && <Block text={complete} />}
+      <p className="plain">{blocks.at(-1)}</p>
+    </>
+  );
+}
+
+const Block = memo(function Block({ text }: { text: string }) {
+  return <Suspense fallback={<p className="plain">{text}</p>}><Parsed text={text} /></Suspense>;
 });

@@ -1,5 +1,5 @@
 /** Shows one investigation live: alert, stages, timeline, finding, questions. */
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation, UnstartedItem } from "../api/types";
 import { author, between, moment, wordOf } from "../logic/format";
@@ -27,6 +27,7 @@ type Props = { namespace: string; name: string; event: string | null; quote: str
 export function InvestigationPage({ namespace, name, event, quote }: Props) {
   const world = useWorld();
   const [toStage, setToStage] = useState<{ stage: string } | null>(null);
+  const onStage = useCallback((stage: string) => setToStage({ stage }), []);
   const { timeline, error, loading } = useFollowing(world.live, namespace, name);
   const run = timeline.run;
   const whole = useGet<Investigation>(pathOf(namespace, name));
@@ -72,7 +73,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
   const events = timeline.order.length === 0 ? (
     <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
   ) : (
-    <TimelineList timeline={timeline} event={event} quote={quote} finished={finished} toStage={toStage} link={(id) => investigationLink(namespace, name, id)} />
+    <TimelineList loading={loading} timeline={timeline} event={event} quote={quote} finished={finished} toStage={toStage} link={(id) => investigationLink(namespace, name, id)} />
   );
   return (
     <div className={finished ? "view wide ended" : "view wide running"}>
@@ -105,7 +106,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
           <FlawBadges flaws={item.flaws ?? []} />
           {item.objectGone && <span>object deleted, showing the record</span>}
         </div>
-        <ChainDiagram item={item} stages={timeline.stages} onStage={(stage) => setToStage({ stage })} />
+        <ChainDiagram item={item} stages={timeline.stages} onStage={onStage} />
         {!finished && <BudgetBars item={item} now={now} />}
         {!finished && <Now timeline={timeline} />}
       </div>

@@ -11,16 +11,16 @@ import { EventRow } from "../parts/EventRow";
 import { usePrinted } from "../parts/printing";
 import { StageHead } from "../parts/StageHead";
 import { AgentHead, StepRow } from "../parts/Steps";
-import { ACTIONS, SECTIONS } from "../words";
+import { ACTIONS, EMPTY, SECTIONS } from "../words";
 
-type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; link: (id: string) => string; toStage: { stage: string } | null };
+type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; loading: boolean; link: (id: string) => string; toStage: { stage: string } | null };
 const NEAR = 160;
 const MARGIN = 64;
 /** Agents that are shown side by side, in a window of at least this width. */
 const LANES = 4;
 const WIDE = 1000;
 
-export function TimelineList({ timeline, event, quote, finished, link, toStage }: Props) {
+export function TimelineList({ timeline, event, quote, finished, loading, link, toStage }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
   const [search, setSearch] = useState("");
   const printed = usePrinted();
@@ -143,7 +143,7 @@ export function TimelineList({ timeline, event, quote, finished, link, toStage }
     <>
       <div className="timeline-bar">
         <h2>{SECTIONS.timeline}</h2>
-        <span className="hint">{counted(timeline.order.length, "events")}</span>
+        <span className="hint">{counted(timeline.order.length, "events")}{loading && `, ${EMPTY.loading}`}</span>
         <span className="spring" />
         {finished && <button type="button" className="quiet" onClick={turnAll}>{allOpen ? ACTIONS.foldAll : ACTIONS.openAll}</button>}
         <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />

@@ -5,7 +5,11 @@ import type { Live } from "../api/live";
 import type { Events, ServerMessage } from "../api/types";
 import { EMPTY, reduce, type Timeline } from "../logic/timeline";
 
+/** Messages of the first page, which is shown at once, and of each further one. */
+const FIRST_PAGE = 200;
 const PAGE = 1000;
+/** Milliseconds between two renderings while further pages are read. */
+const BETWEEN = 500;
 
 export type Following = { timeline: Timeline; error: Refused | null; loading: boolean };
 
@@ -20,12 +24,16 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
     let again: ReturnType<typeof setTimeout> | undefined;
     const take = (messages: readonly ServerMessage[], loading: boolean) => {
       latest.current = reduce(latest.current, messages);
+      const now = performance.now();
+      if (loading && now - shownAt < BETWEEN) return;
+      shownAt = now;
       setFound({ timeline: latest.current, error: null, loading });
     };
+    let shownAt = -BETWEEN;
     /** Reads all changes after a cursor; returns the cursor after the last one. */
     const past = async (after: string): Promise<string> => {
-      for (;;) {
-        const page = await get<Events>(`${pathOf(namespace, name)}/events`, { after, limit: PAGE }, abort.signal);
+      for (let limit = after === "0" ? FIRST_PAGE : PAGE; ; limit = PAGE) {
+        const page = await get<Events>(`${pathOf(namespace, name)}/events`, { after, limit }, abort.signal);
         after = page.id;
         take(page.items, page.more);
         if (!page.more) return after;
