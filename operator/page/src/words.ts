@@ -67,7 +67,7 @@ export const DOUBTS = {
 export const ACTED = { yes: "Acted", no: "Did not act", contradicted: "Model says otherwise" } as const;
 
 export const NEXT = {
-  failed: "The run has failed: see its error above, then replay it, or investigate by hand with the evidence that is there.",
+  failed: "The run has failed: read its error above, then run it again, or investigate by hand with the evidence that is there.",
   cancelled: "The run was cancelled. Submit the alert again if it still fires.",
   none: "The run names no next step. Read the evidence, or ask a question.",
 } as const;
@@ -273,7 +273,7 @@ export const COLUMNS = {
   cost: "Cost",
   duration: "Duration",
   age: "Age",
-  startsAt: "Fires since",
+  startsAt: "Firing since",
   name: "Name",
   investigations: "Investigations",
   modelCalls: "Model calls",
@@ -485,9 +485,9 @@ export const EMPTY = {
   noReviews: "No finding is in this state.",
   loading: "Loading …",
   noInvestigations: "No investigations yet. Submit an alert, or apply one with kubectl.",
-  noMatch: "No investigations match the filters.",
-  noPermission: "You have no permission to list investigations in any namespace.",
-  noEvents: "No events.",
+  noMatch: "No investigations match the filters. Clear them, or choose another time.",
+  noPermission: "You have no permission to list investigations in any namespace. Ask for the role tarsy-viewer.",
+  noEvents: "No events: no agent has started.",
   queued: "Queued: waits for a worker.",
   starting: "Starting …",
   noCalls: "No calls yet.",
@@ -517,7 +517,7 @@ export const EMPTY = {
   cancelledFirst: "No finding: it was cancelled before it had one.",
   endedWithout: "No finding: it ended without one. The timeline shows what its agents saw.",
   noToolCalls: "No tool calls.",
-  noApprovals: "No call waits for people here.",
+  noApprovals: "No call waits for people. Calls that need an approval appear here.",
   notLookedAt: "TARSy has not looked at it yet. If this stays, check that the operator runs.",
   moreUnstarted: "The latest are shown. kubectl get talert,inv lists all.",
   noPreview: "There is no preview: decide by tool and arguments.",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { delayOf } from "../src/api/live";
-import type { Finding, Investigation, Item, Trace } from "../src/api/types";
+import type { Finding, Investigation, Item, TimelineMessage, ToldEvent, Trace } from "../src/api/types";
 import { isDoubted, shownConfidence } from "../src/logic/confidence";
 import { ago, cost, duration, pretty } from "../src/logic/format";
 import { groupsOf } from "../src/logic/groups";
@@ -8,7 +8,7 @@ import { merged } from "../src/logic/items";
 import { piecesOf } from "../src/logic/marks";
 import { fenced, findingAsMarkdown, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
 import { investigationLink, listLink, parse, questionOf, traceLink } from "../src/logic/route";
-import { EMPTY } from "../src/logic/timeline";
+import { EMPTY, reduce } from "../src/logic/timeline";
 import { bars } from "../src/logic/waterfall";
 
 describe("the address", () => {
@@ -147,6 +147,16 @@ describe("Markdown", () => {
     for (const part of ["# PodCrash: shop/1", "(High confidence): The key was renamed.", "⚠ not supported: It was.", "look/first/logs: “renamed” (no such call)", "pod crashes"]) {
       expect(text).toContain(part);
     }
+  });
+
+  it("tells each time with its zone, and the other runs of the alert", () => {
+    const whole = { ...item("1"), alert: "pod crashes", retryOf: { name: "first", uid: "1" }, retriedBy: { name: "third", uid: "3" }, finishedAt: "2026-11-22T12:01:00Z" } as unknown as Investigation;
+    const event = { seq: 1, revision: 1, status: "completed", metadata: {}, createdAt: "2026-11-22T12:00:05Z", stage: "look", agent: "first" } as unknown as ToldEvent;
+    const told = (one: Partial<ToldEvent>): TimelineMessage => ({ type: "timelineEvent.closed", channel: "c", investigation: { namespace: "shop", name: "1", uid: "1" }, question: null, id: "1", event: { ...event, ...one } });
+    const text = investigationAsMarkdown(whole, reduce(EMPTY, [told({ id: "a", type: "llm_response", content: "I look." })]), null);
+    expect(text).toMatch(/\*\*Response\*\* · look\/first · \d+ Nov 2026, \d\d:\d\d:05 \S+\n/);
+    expect(text).toMatch(/finished \d+ Nov 2026, \d\d:\d\d:00 \S+ ·/);
+    expect(text).toContain("retry of first · retried by third");
   });
 });
 

@@ -1,6 +1,6 @@
 /** Converts an investigation to Markdown, for pasting into a ticket. */
 import type { Finding, Investigation } from "../api/types";
-import { EVENTS, SECTIONS, SUPPORT } from "../words";
+import { EVENTS, RETRIES, SECTIONS, SUPPORT } from "../words";
 import { managers } from "./approval";
 import { shownConfidence } from "./confidence";
 import { cost, duration, moment, phase, tokens, wordOf, words } from "./format";
@@ -43,7 +43,7 @@ export function withoutBlock(text: string): string {
 
 export function eventAsMarkdown(ev: Ev): string {
   const who = [ev.stage, ev.agent].filter(Boolean).join("/");
-  const head = `**${wordOf(EVENTS, ev.type) ?? words(ev.type)}**${who ? ` · ${who}` : ""}`;
+  const head = `**${wordOf(EVENTS, ev.type) ?? words(ev.type)}**${who ? ` · ${who}` : ""} · ${moment(ev.createdAt)}`;
   switch (ev.type) {
     case "llm_tool_call": {
       const said = `${String(ev.metadata["name"] ?? "")} ${String(ev.metadata["arguments"] ?? "")}`.trim();
@@ -60,8 +60,10 @@ export function investigationAsMarkdown(item: Investigation, timeline: Timeline,
   const run = timeline.run;
   const state = run?.state ?? item.state;
   const parts = [`# ${item.alertType}: ${item.namespace}/${item.name}`];
-  const facts = [`accepted ${moment(item.acceptedAt)}`, `phase ${phase(state)}`, `chain ${item.chain}`, `${tokens(item.spent)} tokens`, `cost ${cost(item.spent)}`];
+  const others = [item.retryOf && `${RETRIES.of} ${item.retryOf.name}`, item.retriedBy && `${RETRIES.by} ${item.retriedBy.name}`].filter((one): one is string => Boolean(one));
+  const facts = [`accepted ${moment(item.acceptedAt)}`, ...others, `phase ${phase(state)}`, `chain ${item.chain}`, `${tokens(item.spent)} tokens`, `cost ${cost(item.spent)}`];
   const finishedAt = run?.finishedAt ?? item.finishedAt;
+  if (finishedAt) facts.push(`finished ${moment(finishedAt)}`);
   if (item.startedAt && finishedAt) facts.push(duration(Date.parse(finishedAt) - Date.parse(item.startedAt)));
   parts.push(facts.join(" · "));
   if (finding) parts.push(findingAsMarkdown(finding));

@@ -14,7 +14,7 @@ export function ReplayActions({ item, writes }: Props) {
   const turn = (which: "replay" | "compare") => setOpen(open === which ? null : which);
   return (
     <>
-      {writes && !item.replay && <button type="button" aria-expanded={open === "replay"} onClick={() => turn("replay")}>{ACTIONS.replay}</button>}
+      {writes && !item.replay && <button type="button" className="replay" aria-expanded={open === "replay"} onClick={() => turn("replay")}>{ACTIONS.replay}</button>}
       {item.replayOf ? (
         <a className="button" href={compareLink(item.namespace, item.replayOf, item.name)}>{ACTIONS.compareWithSource}</a>
       ) : (

@@ -91,7 +91,7 @@ function Next({ finding, summary, timeline, failure, item }: RunShown) {
   const steps = useMemo(() => nextSteps({ summary: finding?.summary ?? "", executive: summary, analysis }), [finding, summary, analysis]);
   const changes = finding?.changesForGit ?? [];
   if (steps || changes.length > 0) return <NextStepsCard steps={steps ?? { text: "", commands: [] }} changes={changes} />;
-  const text = failure ? NEXT.failed : item.state === "cancelled" ? NEXT.cancelled : NEXT.none;
+  const text = item.state === "cancelled" ? NEXT.cancelled : failure ? NEXT.failed : NEXT.none;
   return <NextStepsCard steps={{ text, commands: [] }} />;
 }
 
