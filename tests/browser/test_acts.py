@@ -34,9 +34,16 @@ async def page(chromium: "Browser") -> AsyncIterator["Page"]:
 
 async def test_a_flaw_of_a_run_leads_to_the_list_of_those_that_have_it(page: "Page") -> None:
     await opened_state(page, "list-states")
-    await page.get_by_role("link", name="Budget reached").click()
-    await page.wait_for_url("**#/investigations?flaw=BudgetReached")
-    assert await page.get_by_label("Flaw").input_value() == "BudgetReached"
+    filtered = "**#/investigations?flaw=BudgetReached"
+    await page.get_by_role("link", name="Budget reached", exact=True).click()
+    await page.wait_for_url(filtered)
+    assert await page.get_by_label("Flaw", exact=True).input_value() == "BudgetReached"
+    count = page.get_by_label("Flaws of these investigations").get_by_role("link", name="Budget reached")
+    assert await count.locator(".number").inner_text() == "1"
+    await count.click()
+    await page.wait_for_url("**#/investigations")
+    await count.click()
+    await page.wait_for_url(filtered)
     await page.get_by_role("link", name="Warning", exact=True).click()
     await page.wait_for_url("**#/investigations?flaw=BudgetReached&severity=Warning")
     await page.get_by_role("link", name="Clear filters").click()

@@ -170,9 +170,13 @@ async def test_a_citation_opens_its_event_with_the_quote_marked_and_a_finished_t
     mark = page.locator(".event.chosen mark")
     await mark.wait_for()
     assert await mark.inner_text() == "required environment variable PAYMENT_API_URL is not set"
-    line = page.locator(".fold", has_text="kubernetes.list_events")
-    await line.click()
-    await page.locator(".event:not(.folded-event)", has_text="kubernetes.list_events").wait_for()
+    step = page.locator(".step", has_text="kubernetes.list_events")
+    assert await step.locator(".event").count() == 0, "a step is one line"
+    await step.locator(".fold").click()
+    await step.locator(".event", has_text="kubernetes.list_events").wait_for()
+    await page.get_by_role("button", name="kubernetes-agent").last.click()
+    assert await step.count() == 0, "an agent is one line"
+    await page.get_by_role("button", name="kubernetes-agent").last.click()
     await page.get_by_role("button", name="Open all").click()
     assert await page.locator(".folded-event").count() == 0
     await page.close()
