@@ -82,7 +82,10 @@ async def reconcile(run: EvalRun, evals: Evals, context: ReconcileContext) -> fl
     totals, usage = await evals.by_case(identity), await evals.usage(identity)
     calls = context.judges.calls if terms.judge is not None else None
     judged = None if calls is None else await calls.usage(identity)
-    written = await write_status(client, cache, run, project(run, record, terms, totals, usage, judged, now))
+    status = project(run, record, terms, totals, usage, judged, now)
+    if status.judge is not None and record.verdict is None and (held := context.judges.waits(identity)) is not None:
+        status = status.model_copy(update={"judge": status.judge.model_copy(update={"message": held[:512]})})
+    written = await write_status(client, cache, run, status)
     if record.verdict is None:
         return LOOK_SECONDS
     if written is not None and not _is_complete(run):

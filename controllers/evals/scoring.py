@@ -34,13 +34,15 @@ from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import ProviderPlan
 from tarsy.plan.reach import read_plan
 from tarsy.plan.what_if import is_stranger
+from tarsy.record.quota import QUOTA_EXCEEDED, QuotaRefused
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.score import ScoreState
 from tarsy.resources.v1alpha1 import EvalSuite, LLMProvider
 from tarsy.resources.v1alpha1.scoring import SuiteScoring
-from tarsy.runtime.judge_call import JUDGE_SECONDS
-from tarsy.runtime.score_call import call_for_score, score_reservation
+from tarsy.runtime.judge_call import JUDGE_LEASE_SECONDS
+from tarsy.runtime.score_call import call_for_score, score_reservation, score_spending
 from tarsy.store.errors import StoreError
+from tarsy.store.quotas import HOLD_SECONDS
 from tarsy.store.scores import EndedScore, ScoreItem, ScoreReservation, Scores, ScoreSubject
 
 _log = logging.getLogger(__name__)
@@ -52,7 +54,6 @@ UNAVAILABLE_SECONDS = 60.0
 AGAIN_SECONDS = 30.0
 """Seconds after a failed call until the next one about the same investigation, doubled after each."""
 
-LEASE_SECONDS = JUDGE_SECONDS + 30
 MOST_FAILURES = 3
 _AT_ONCE = 2
 _CALLS_A_ROUND = 5
@@ -258,7 +259,12 @@ class Scoring:
         if most.tokens > budget.tokens or (limit is not None and most.cost_usd is not None and most.cost_usd > limit):
             return _too_small(most, subject.name)
         day = ScoreReservation(budget.tokens, limit)
-        attempt = await self.scores.begin(judge.uid, item, judge.digest, most, day, LEASE_SECONDS)
+        spending = score_spending(judge.suite.metadata.namespace, most, judge.provider)
+        try:
+            attempt = await self.scores.begin(judge.uid, item, judge.digest, most, day, JUDGE_LEASE_SECONDS, spending)
+        except QuotaRefused as no_room:
+            self._paused[judge.suite.metadata.uid] = asyncio.get_running_loop().time() + HOLD_SECONDS
+            return QUOTA_EXCEEDED, f"spec.scoring: {no_room}"
         if attempt == "spent":
             text = "The budget of the day (UTC) does not allow another call; scoring goes on tomorrow, or raise it."
             return "BudgetSpent", f"spec.scoring.budget: {text}"
@@ -267,7 +273,8 @@ class Scoring:
         ended = await call_for_score(asked, judge.provider, self._models, self._mask)
         rates = judge.provider.rates is not None
         refused = ended.score is None and ended.tokens == 0
-        await self.scores.end(judge.uid, item, attempt, ended, again_seconds=_again(item, ended), rates=rates)
+        again = _again(item, ended)
+        await self.scores.end(judge.uid, item, attempt, ended, again_seconds=again, rates=rates, spending=spending.id)
         if not refused:
             return None
         self._paused[judge.suite.metadata.uid] = asyncio.get_running_loop().time() + UNAVAILABLE_SECONDS

@@ -206,6 +206,7 @@ class ActiveController:
         yield PARKED_SECONDS, ParkedRuns(client, self._cache, store.runs).round
         if store.quotas is not None:
             yield GONE_SECONDS, partial(lift_deleted, store.quotas, self._cache, client)
+            yield SWEEP_SECONDS, store.quotas.interrupt_judges
         if self._notifications is not None:
             yield NOTICE_SECONDS, self._notifications.round
         if self._served is not None:

@@ -53,7 +53,9 @@ from tarsy.mcp.connection import Policy
 from tarsy.observe.metrics import Metrics
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import FetcherClient, fetcher_plan
-from tarsy.runtime.rate_limiter import RateLimiters
+from tarsy.runtime.judge_call import JUDGE_SECONDS
+from tarsy.runtime.judge_models import JudgeModels
+from tarsy.runtime.rate_limiter import RateLimiters, RunModels
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.calls import Calls
@@ -146,7 +148,8 @@ async def run_product(
     worker, execution = None, settings.execution.worker()
     if execution is not None:
         worker = new_worker(execution, connections, notifier.notify, wake, turnstiles, deltas)
-    controller = _controller(settings, connections, runs, notifier, changed)
+    judges = JudgeModels(RunModels(connections.models, turnstiles.of_judges(JUDGE_SECONDS + 30)), metrics)
+    controller = _controller(settings, connections, runs, notifier, changed, judges)
     connections.readiness.depend_on(controller.why_not_ready)
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())
@@ -154,8 +157,8 @@ async def run_product(
         group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
         group.create_task(pass_on(listener, RUN_CHANNEL, changed))
         controlling = group.create_task(controller.run())
+        group.create_task(turnstiles.run())
         if worker is not None:
-            group.create_task(turnstiles.run())
             group.create_task(deltas.run())
             group.create_task(worker.run())
 
@@ -169,7 +172,12 @@ async def run_product(
 
 
 def _controller(
-    settings: OperatorSettings, connections: ProcessContext, runs: Runs, notifier: Notifier, changed: asyncio.Event
+    settings: OperatorSettings,
+    connections: ProcessContext,
+    runs: Runs,
+    notifier: Notifier,
+    changed: asyncio.Event,
+    judges: JudgeModels,
 ) -> ActiveController:
     pool, client, secrets, metrics = connections.pool, connections.client, connections.secrets, connections.metrics
     controlled, destinations = settings.controller, settings.outbound.destinations()
@@ -209,7 +217,7 @@ def _controller(
             ReadinessChecks(provider_checks, _server_checks(settings, client, secrets)),
             Fetcher(token_reader(secrets), destinations=destinations),
             _git_reader(settings, client, secrets),
-            connections.models,
+            judges,
         ),
         PeriodicWork(
             purge=purge,

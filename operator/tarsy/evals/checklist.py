@@ -8,7 +8,7 @@ data.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -26,6 +26,7 @@ from tarsy.llm.protocol import (
     RetryChunk,
     TextChunk,
     UsageChunk,
+    WaitChunk,
 )
 from tarsy.record.finding import Finding
 from tarsy.record.messages import Message, Role
@@ -106,12 +107,15 @@ def checklist_request(questions: Sequence[ChecklistQuestion], text: str) -> Gene
     return GenerateRequest(messages, execution=mark, agent="judge", tokens=tokens)
 
 
-async def ask_judge(client: LLMClient, request: GenerateRequest) -> JudgeReply:
+async def ask_judge(
+    client: LLMClient, request: GenerateRequest, waiting: Callable[[WaitChunk], None] | None = None
+) -> JudgeReply:
     """Calls a judge; the caller sets the timeout.
 
     Args:
         client: of its provider, with temperature 0.
         request: as `checklist_request` returns it.
+        waiting: is called when the call begins or ends to wait for the limits of its provider.
 
     Raises:
         ModelError: the provider refused, or could not be reached.
@@ -129,6 +133,8 @@ async def ask_judge(client: LLMClient, request: GenerateRequest) -> JudgeReply:
                 parts.clear()
             case EndChunk():
                 ended = True
+            case WaitChunk() if waiting is not None:
+                waiting(chunk)
             case _:
                 pass
     if not ended:

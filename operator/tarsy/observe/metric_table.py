@@ -86,6 +86,8 @@ CALL_KIND = Label(
         "summarization",
         "simulation",
         "extraction",
+        "checklist",
+        "score",
         OTHER,
     ),
 )

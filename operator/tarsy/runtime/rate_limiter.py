@@ -89,6 +89,10 @@ class RateLimiters:
         """The rate limiter of one attempt of a run; `remaining` returns the seconds that it may wait for Postgres."""
         return RunRateLimiter(self, run, attempt, remaining)
 
+    def of_judges(self, lease_seconds: float) -> "RunRateLimiter":
+        """The rate limiter of calls of judges, each of which counts as running for these seconds at most."""
+        return RunRateLimiter(self, None, 0, lambda: RELEASE_SECONDS, lease_seconds)
+
     async def run(self) -> None:
         """Gives places back until it is cancelled; then what is left, if Postgres answers at once."""
         try:
@@ -124,7 +128,9 @@ class RateLimiters:
             if self._is_unlimited(key, provider):  # whoever asked before has the answer
                 return False, None
             now = asyncio.get_running_loop().time()
-            turn = await self._slots.take(ticket, provider, tokens, of.run, of.attempt, remaining=of.remaining)
+            turn = await self._slots.take(
+                ticket, provider, tokens, of.run, of.attempt, remaining=of.remaining, lease_seconds=of.lease_seconds
+            )
             if not turn.limited:
                 if len(self._unlimited) >= _MOST_UNLIMITED:
                     self._unlimited.clear()
@@ -165,13 +171,21 @@ class RateLimiters:
 
 
 class RunRateLimiter:
-    """Implements `llm.limits.Turnstile` for one attempt of a run."""
+    """Implements `llm.limits.RateLimiter` for one attempt of a run; without a run, for judges."""
 
-    def __init__(self, all_of_them: RateLimiters, run: UUID, attempt: int, remaining: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        all_of_them: RateLimiters,
+        run: UUID | None,
+        attempt: int,
+        remaining: Callable[[], float],
+        lease_seconds: float | None = None,
+    ) -> None:
         self._all = all_of_them
         self.run = run
         self.attempt = attempt
         self.remaining = remaining
+        self.lease_seconds = lease_seconds
 
     @contextmanager
     def ticket(self, provider: ProviderPlan, tokens: int) -> Iterator[Permit]:

@@ -17,6 +17,7 @@ from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, ModelCallKind, RunOutcome, StageOutcome, StageStart
 from tarsy.record.timeline import Event, EventType
+from tarsy.runtime.model_metrics import FinishedCall, count_call
 from tarsy.runtime.observed_recorder import RunObserver
 
 _ESCALATIONS = {
@@ -96,29 +97,13 @@ class RunMeter(RunObserver):
 
     def model_call_ended(self, result: ModelCallResult, events: Sequence[Event]) -> None:
         """Counts a model call with its time, tokens and cost."""
-        add = self._metrics.add
         provider, purpose = self._model_calls.pop(result.id, (table.OTHER, table.OTHER))
-        outcome = "completed" if result.failure is None else "failed"
-        add(table.MODEL_CALLS, provider_type=provider, kind=purpose, outcome=outcome)
-        self._metrics.observe(table.MODEL_SECONDS, result.duration_ms / 1000, provider_type=provider)
-        code = result.failure.reason if result.failure is not None else "EmptyAnswer"
-        if result.failure is not None:
-            add(table.MODEL_ERRORS, provider_type=provider, code=code)
-        if (usage := result.usage) is not None:
-            for tokens, of in (
-                (usage.input_tokens, "input"),
-                (usage.output_tokens, "output"),
-                (usage.thinking_tokens, "thinking"),
-                (usage.cached_tokens, "cached"),
-            ):
-                add(table.MODEL_TOKENS, tokens, provider_type=provider, kind=of)
-        if result.cost_usd is None:
-            add(table.UNPRICED, provider_type=provider)
-        else:
-            add(table.MODEL_COST, float(result.cost_usd), provider_type=provider)
+        failure = None if result.failure is None else result.failure.reason
+        seconds = result.duration_ms / 1000
+        count_call(self._metrics, FinishedCall(provider, purpose, seconds, failure, result.usage, result.cost_usd))
         for event in events:
             if event.type is EventType.PROVIDER_FALLBACK:
-                add(table.FALLBACKS, code=code)
+                self._metrics.add(table.FALLBACKS, code=failure or "EmptyAnswer")
 
     def tool_call_began(self, call: ToolCallStart) -> None:
         """Counts a tool call that is repeated or refused."""

@@ -7,23 +7,12 @@ from decimal import Decimal
 from tarsy.engine.limits.budget import cost
 from tarsy.engine.ports import Models
 from tarsy.evals.scoring import ScoreRequest, ScoreUnreadable, read_score
-from tarsy.llm.protocol import ModelErrorCode
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.score import MissingTool, Score
 from tarsy.record.usage import Usage
-from tarsy.runtime.judge_call import NoReply, reply_of_judge
+from tarsy.runtime.judge_call import JUDGE_LEASE_SECONDS, NoReply, reply_of_judge
+from tarsy.store.judge_spending import NOT_SENT, JudgeSpending
 from tarsy.store.scores import EndedScore, ScoreReservation
-
-_NOT_BILLED = frozenset(
-    {
-        ModelErrorCode.CREDENTIALS_MISSING,
-        ModelErrorCode.CREDENTIALS,
-        ModelErrorCode.INVALID_REQUEST,
-        ModelErrorCode.NOT_FOUND,
-        ModelErrorCode.RATE_LIMIT,
-    }
-)
-"""Failures of a call that no model has read. Every other one may be billed."""
 
 
 def score_reservation(asked: ScoreRequest, provider: ProviderPlan) -> ScoreReservation:
@@ -35,6 +24,17 @@ def score_reservation(asked: ScoreRequest, provider: ProviderPlan) -> ScoreReser
     """
     most = Usage(input_tokens=asked.most_input_tokens, output_tokens=asked.most_output_tokens)
     return ScoreReservation(most.total_tokens, cost(most, provider.rates))
+
+
+def score_spending(namespace: str, most: ScoreReservation, provider: ProviderPlan) -> JudgeSpending:
+    """Returns what quotas count of a call.
+
+    Args:
+        namespace: of the suite.
+        most: as `score_reservation` returns it.
+        provider: that answers it.
+    """
+    return JudgeSpending(namespace, provider.ref.name, provider.model, most.tokens, most.cost_usd, JUDGE_LEASE_SECONDS)
 
 
 async def call_for_score(
@@ -51,17 +51,17 @@ async def call_for_score(
     try:
         reply = await reply_of_judge(provider, asked.request, models, mask, judge="the judge")
     except NoReply as error:
-        cause = error.cause
-        refused = cause is not None and cause.code in _NOT_BILLED and not cause.started
-        return EndedScore(problem=str(error), tokens=0 if refused else None, cost_usd=Decimal(0) if refused else None)
+        if error.billed:
+            return EndedScore(problem=str(error))
+        return EndedScore(problem=str(error), tokens=0, cost_usd=Decimal(0), usage=NOT_SENT)
     tokens, spent = None, None
     if reply.usage is not None and reply.usage.complete:
         tokens, spent = reply.usage.total_tokens, cost(reply.usage, provider.rates)
     try:
         score = _masked(read_score(reply.text, asked), mask)
     except ScoreUnreadable as error:
-        return EndedScore(problem=str(error), tokens=tokens, cost_usd=spent)
-    return EndedScore(score=score, tokens=tokens, cost_usd=spent)
+        return EndedScore(problem=str(error), tokens=tokens, cost_usd=spent, usage=reply.usage)
+    return EndedScore(score=score, tokens=tokens, cost_usd=spent, usage=reply.usage)
 
 
 def _masked(score: Score, mask: Callable[[str], str]) -> Score:

@@ -12,7 +12,9 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.usage import Usage
 from tarsy.store.database import call
+from tarsy.store.judge_spending import JudgeSpending, begin_spending, end_spending
 from tarsy.store.queries import load
 
 INTERRUPTED: Final = "The call was interrupted."
@@ -42,12 +44,13 @@ class JudgeCall:
 
 @dataclass(frozen=True, slots=True)
 class EndedJudgeCall:
-    """The end of a call: its answers, or the problem. `cost_usd` is None where it is not known."""
+    """The end of a call: its answers, or the problem. `cost_usd` is None where it is not known, and so is `usage`."""
 
     answers: Sequence[Mapping[str, str]] | None = None
     problem: str | None = None
     tokens: int = 0
     cost_usd: Decimal | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +77,67 @@ class JudgeCalls:
         self.owner = owner
         self._sql = load("judge_calls")
 
-    async def begin(self, run: UUID, item: JudgeItem) -> int | None:
-        """Begins the next attempt about an item, and returns its number; None: one is under way or has an answer."""
+    async def begin(self, run: UUID, item: JudgeItem, spending: JudgeSpending | None = None) -> int | None:
+        """Begins the next attempt about an item.
+
+        Args:
+            run: uid of the EvalRun.
+            item: what it is about.
+            spending: what quotas count of it; None: nothing.
+
+        Returns:
+            The number of the attempt; None: one is under way or has an answer.
+
+        Raises:
+            QuotaRefused: a quota of the namespace has no room; nothing is on record then.
+        """
 
         async def write(connection: asyncpg.Connection) -> int | None:
             where = _key(run, item)
             async with connection.transaction():
                 await connection.execute(*self._sql["interrupt"](**where, owner=self.owner, problem=INTERRUPTED))
                 begun: int | None = await connection.fetchval(*self._sql["begin"](**where, owner=self.owner))
+                if begun is not None and spending is not None:
+                    await begin_spending(connection, spending, eval_run=run)
                 return begun
 
         return await call(self._pool, f"begin a call of the judge about case {item.case_name}", write)
 
-    async def end(self, run: UUID, item: JudgeItem, attempt: int, ended: EndedJudgeCall) -> None:
-        """Notes the end of a call; the first end stays."""
+    async def refuse(self, run: UUID, item: JudgeItem, problem: str) -> None:
+        """Notes an attempt that no quota allows; nothing was asked."""
+        attempt = await self.begin(run, item)
+        if attempt is not None:
+            await self.end(run, item, attempt, EndedJudgeCall(problem=problem, cost_usd=Decimal(0)))
+
+    async def end(
+        self, run: UUID, item: JudgeItem, attempt: int, ended: EndedJudgeCall, spending: UUID | None = None
+    ) -> None:
+        """Notes the end of a call; the first end stays.
+
+        Args:
+            run: uid of the EvalRun.
+            item: what it is about.
+            attempt: its number.
+            ended: its end.
+            spending: id of what quotas count; None: nothing.
+        """
 
         async def write(connection: asyncpg.Connection) -> None:
-            await connection.execute(
-                *self._sql["end"](
-                    **_key(run, item),
-                    attempt=attempt,
-                    state="failed" if ended.answers is None else "completed",
-                    answers=None if ended.answers is None else [dict(one) for one in ended.answers],
-                    problem=ended.problem,
-                    tokens=ended.tokens,
-                    cost_usd=ended.cost_usd,
-                    cost_complete=ended.cost_usd is not None,
-                )
+            noted = self._sql["end"](
+                **_key(run, item),
+                attempt=attempt,
+                state="failed" if ended.answers is None else "completed",
+                answers=None if ended.answers is None else [dict(one) for one in ended.answers],
+                problem=ended.problem,
+                tokens=ended.tokens,
+                cost_usd=ended.cost_usd,
+                cost_complete=ended.cost_usd is not None,
             )
+            async with connection.transaction():
+                await connection.execute(*noted)
+                if spending is not None:
+                    failed = ended.answers is None
+                    await end_spending(connection, spending, ended.usage, ended.cost_usd, failed=failed)
 
         await call(self._pool, f"end a call of the judge about case {item.case_name}", write)
 

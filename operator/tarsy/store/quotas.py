@@ -104,6 +104,14 @@ class Quotas:
 
         await call(self._pool, "settle model calls that have ended", write)
 
+    async def interrupt_judges(self) -> None:
+        """Ends calls of judges whose process died: their lease is over, and what they reserved is spent."""
+
+        async def write(connection: asyncpg.Connection) -> None:
+            await connection.execute(*load("judge_spending")["interrupt"]())
+
+        await call(self._pool, "end calls of judges that were interrupted", write)
+
     async def delete(self, uid: str) -> None:
         """Deletes a quota with what was counted; runs that it held may start."""
 

@@ -3,7 +3,7 @@
 A call takes its slot in one transaction that locks the row of the provider, so counting and taking are one step. The
 window is the last 60 seconds: a call counts from its admission with its expected tokens; tokens beyond those count from
 its end, and unused ones are given back then. Slots and places in the queue belong to the attempt of a run: when its
-lease expires, they are free.
+lease expires, they are free. Those of judges, which belong to no run, have a lease of their own.
 
 The limits are those of the newest generation of the provider that a plan or the controller has published. They are not
 frozen in the plan, because a change of a limit should apply at once. The queue is first come, first served: a call that
@@ -111,10 +111,11 @@ class ProviderSlots:
         ticket: UUID,
         provider: ProviderPlan,
         tokens: int,
-        run: UUID,
+        run: UUID | None,
         attempt: int,
         *,
         remaining: Callable[[], float] | None = None,
+        lease_seconds: float | None = None,
     ) -> SlotRequest:
         """Takes a slot for a call, or a place in the queue, which it keeps when it asks again with the same ticket.
 
@@ -122,8 +123,9 @@ class ProviderSlots:
             ticket: id of the call, for `release`.
             provider: as in the run's plan.
             tokens: that the call is expected to use.
-            run: the investigation.
+            run: the investigation; None: a judge is called, and `lease_seconds` are given.
             attempt: the one that holds its lease.
+            lease_seconds: time after which a call of a judge no longer counts as running.
             remaining: returns the seconds left; see `tarsy.store.database.call`.
 
         Raises:
@@ -132,19 +134,20 @@ class ProviderSlots:
         """
         key = provider_key(provider.ref)
         mine = {"ticket": ticket, "provider": key, "investigation": run, "attempt": attempt}
+        lease = {"lease_seconds": lease_seconds}
 
         async def ask(connection: asyncpg.Connection) -> tuple[SlotRequest, UUID | None]:
             async with connection.transaction():
                 limits = await self._limits(connection, key, provider)
                 if limits == _NONE:
                     return SlotRequest(limited=False), None
-                row = await connection.fetchrow(*self._sql["load"](**mine))
+                row = await connection.fetchrow(*self._sql["load"](**mine, **lease))
                 if not row["held"]:
                     raise LeaseLost(f"Attempt {attempt} of investigation {run} does not hold the lease.")
                 found = Load(row["running"], row["requests"], row["tokens"], row["behind"], row["seconds"])
                 held = hold_slots(limits, found, tokens)
                 admit_or_wait = self._sql["admit" if held is None else "wait"]
-                await connection.execute(*admit_or_wait(**mine, tokens=tokens))
+                await connection.execute(*admit_or_wait(**mine, **lease, tokens=tokens))
                 return SlotRequest(limited=True, held=held), row["next"] if held is None else None
 
         turn, following = await call(self._pool, f"request a slot of {provider.ref.name}", ask, remaining=remaining)

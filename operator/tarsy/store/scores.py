@@ -25,7 +25,9 @@ from tarsy.record.score import (
     ScoringTotals,
     StoredScore,
 )
+from tarsy.record.usage import Usage
 from tarsy.store.database import call
+from tarsy.store.judge_spending import JudgeSpending, begin_spending, end_spending
 from tarsy.store.queries import load
 from tarsy.store.score_rows import read_score_row, scores_of_chain, stored_score
 
@@ -95,6 +97,7 @@ class EndedScore:
     problem: str | None = None
     tokens: int | None = None
     cost_usd: Decimal | None = None
+    usage: Usage | None = None
 
 
 Begun = int | Literal["spent"] | None
@@ -193,6 +196,7 @@ class Scores:
         most: ScoreReservation,
         budget: ScoreReservation,
         lease_seconds: float,
+        spending: JudgeSpending | None = None,
     ) -> Begun:
         """Reserves what a call can use, and notes that it begins.
 
@@ -203,6 +207,10 @@ class Scores:
             most: the most that the call can use.
             budget: of a day; its cost is None where there is no limit.
             lease_seconds: after them the call counts as interrupted.
+            spending: what quotas count of it; None: nothing.
+
+        Raises:
+            QuotaRefused: a quota of the namespace has no room; nothing is on record then.
         """
 
         async def write(connection: asyncpg.Connection) -> Begun:
@@ -225,6 +233,8 @@ class Scores:
                             lease_seconds=lease_seconds,
                         )
                     )
+                if isinstance(begun, int) and spending is not None:
+                    await begin_spending(connection, spending, investigation=item.investigation)
             except BaseException:
                 await transaction.rollback()
                 raise
@@ -237,7 +247,15 @@ class Scores:
         return await call(self._pool, f"begin the scoring of {item.investigation}", write)
 
     async def end(
-        self, suite: UUID, item: ScoreItem, attempt: int, ended: EndedScore, *, again_seconds: float | None, rates: bool
+        self,
+        suite: UUID,
+        item: ScoreItem,
+        attempt: int,
+        ended: EndedScore,
+        *,
+        again_seconds: float | None,
+        rates: bool,
+        spending: UUID | None = None,
     ) -> None:
         """Notes the end of a call and gives back what it did not use, unless another call has been made since.
 
@@ -248,6 +266,7 @@ class Scores:
             ended: its end.
             again_seconds: after a failure, seconds until the next call; None: there is none.
             rates: whether the rates of the provider are known.
+            spending: id of what quotas count; None: nothing.
         """
         state = (
             ScoreState.COMPLETED if ended.score else ScoreState.FAILED if again_seconds is None else ScoreState.WAITING
@@ -256,6 +275,8 @@ class Scores:
         async def write(connection: asyncpg.Connection) -> int | None:
             score = ended.score
             async with connection.transaction():
+                if spending is not None:
+                    await end_spending(connection, spending, ended.usage, ended.cost_usd, failed=score is None)
                 row = await connection.fetchrow(
                     *self._sql["end"](
                         investigation=item.investigation,

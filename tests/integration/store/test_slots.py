@@ -364,3 +364,21 @@ async def test_a_call_that_is_cut_off_while_it_asks_keeps_no_place(dsn: str, poo
             await asyncio.wait([task])
         with turnstile.ticket(of, 10) as ticket:
             await pass_through(ticket)
+
+
+async def test_judges_wait_for_the_same_places_and_their_leases_end(dsn: str, pool: asyncpg.Pool) -> None:
+    of, one = provider(max_concurrent=1), await caller(pool)
+    async with turnstiles(dsn, poll_seconds=600.0) as (slots, gate), asyncio.timeout(120):
+        judge = gate.of_judges(60.0)
+        with of_run(gate, one).ticket(of, 10) as ticket:
+            assert not await pass_through(ticket)
+            with judge.ticket(of, 10) as waiting:
+                assert (await waiting.ask()) is not None
+                assert await waiting_calls(pool) == 1
+        with judge.ticket(of, 10) as first:
+            await pass_through(first)
+            ticket_of_run = uuid4()
+            taken = await slots.take(ticket_of_run, of, 10, one.run, one.attempt)
+            assert taken.held is not None and taken.held.limit == "maxConcurrent"
+            await pool.execute("UPDATE provider_call SET expires_at = now() WHERE investigation IS NULL")
+            assert (await slots.take(ticket_of_run, of, 10, one.run, one.attempt)).held is None

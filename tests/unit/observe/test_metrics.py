@@ -18,6 +18,7 @@ from tarsy.record.history import BudgetLimit
 from tarsy.record.run import ModelCallKind, StageKind, State
 from tarsy.resources.v1alpha1 import KINDS, LLMProvider
 from tarsy.resources.v1alpha1.common import Strategy
+from tarsy.runtime.judge_models import JUDGE_KINDS
 
 OPERATOR = Path(__file__).parents[3] / "operator" / "tarsy"
 
@@ -119,7 +120,7 @@ def closed(label: table.Label) -> set[str]:
 def test_labels_know_the_words_of_the_other_rooms() -> None:
     assert closed(table.ENDS) == {state.value for state in State if state.finished}
     assert closed(table.STAGE_KIND) == {kind.value for kind in StageKind}
-    assert closed(table.CALL_KIND) == {kind.value for kind in ModelCallKind}
+    assert closed(table.CALL_KIND) == {kind.value for kind in ModelCallKind} | set(JUDGE_KINDS.values())
     assert closed(table.MODEL_ERROR) == {code.value for code in ModelErrorCode}
     assert closed(table.CONFIDENCE) == {*(found.value for found in Confidence), "none"}
     assert closed(table.LIMIT) == {limit.value for limit in BudgetLimit}

@@ -51,6 +51,11 @@ WITH {_now}, counted AS (
     JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
     JOIN investigation i ON i.id = s.investigation AND i.namespace = now.namespace
     GROUP BY quota_share(i)
+    UNION ALL
+    SELECT 'replays', 0, sum(judge_tokens(c)), sum(judge_cost(c))
+    FROM now JOIN judge_spending c ON c.namespace = now.namespace AND c.started_at >= now.starts_at
+        AND c.state <> 'started'
+    HAVING count(*) > 0
 )
 INSERT INTO quota_usage (quota, starts_at, share, ends_at, spent_usd, spent_tokens, investigations)
 SELECT now.uid, now.starts_at, s.share, now.ends_at, sum(c.usd), sum(c.tokens), sum(c.investigations)
@@ -65,6 +70,9 @@ WITH {_now}, open AS MATERIALIZED (
     FROM now JOIN investigation i ON i.namespace = now.namespace AND i.state = 'running'
     JOIN stage s ON s.investigation = i.id JOIN execution e ON e.stage = s.id
     JOIN llm_interaction c ON c.execution = e.id AND c.state = 'started'
+    UNION ALL
+    SELECT now.*, c.id, 'replays', c.worst_tokens, coalesce(c.worst_cost_usd, 0)
+    FROM now JOIN judge_spending c ON c.namespace = now.namespace AND c.state = 'started'
 ), usage AS (
     INSERT INTO quota_usage AS u (quota, starts_at, share, ends_at, reserved_usd, reserved_tokens)
     SELECT o.uid, o.starts_at, s.share, o.ends_at, sum(o.usd), sum(o.tokens)
@@ -84,6 +92,9 @@ SELECT quota_settle(
 )
 FROM (SELECT DISTINCT call FROM quota_reservation) r JOIN llm_interaction c ON c.id = r.call AND c.state <> 'started'
 JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage JOIN investigation i ON i.id = s.investigation
+UNION ALL
+SELECT quota_settle(c.id, c.namespace, 'replays', judge_tokens(c), judge_cost(c), true)
+FROM (SELECT DISTINCT call FROM quota_reservation) r JOIN judge_spending c ON c.id = r.call AND c.state <> 'started'
 
 -- name: delete
 WITH gone AS (

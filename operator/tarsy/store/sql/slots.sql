@@ -1,5 +1,6 @@
 -- Admits model calls under the limits of their providers. Taking a slot locks the row of the provider's limits, so that
--- counting and taking are one step. A call is alive while the lease of its run's attempt holds.
+-- counting and taking are one step. A call is alive while the lease of its run's attempt holds; one of a judge belongs to no
+-- run, and has a lease of :lease_seconds of its own.
 
 -- name: limits
 SELECT generation, max_concurrent, requests_per_minute, tokens_per_minute FROM provider_limit WHERE provider = :provider
@@ -20,7 +21,7 @@ WHERE known.generation < excluded.generation
 WITH moment AS MATERIALIZED (
     SELECT clock_timestamp() AS now, clock_timestamp() - interval '1 minute' AS minute
 ), calls AS MATERIALIZED (
-    SELECT c.*, w.id IS NOT NULL AS alive FROM moment, provider_call c
+    SELECT c.*, w.id IS NOT NULL OR coalesce(c.expires_at > moment.now, false) AS alive FROM moment, provider_call c
     LEFT JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt
     LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
     WHERE c.provider = :provider
@@ -36,7 +37,7 @@ WITH moment AS MATERIALIZED (
     )
 )
 SELECT
-    EXISTS (
+    :lease_seconds::double precision IS NOT NULL OR EXISTS (
         SELECT FROM lease l JOIN worker w ON w.id = l.worker AND w.expires_at > clock_timestamp()
         WHERE l.investigation = :investigation AND l.attempt = :attempt
     ) AS held,
@@ -52,14 +53,17 @@ SELECT
 FROM counted
 
 -- name: wait
-INSERT INTO provider_call (id, provider, investigation, attempt, tokens)
-VALUES (:ticket, :provider, :investigation, :attempt, :tokens)
-ON CONFLICT (id) DO NOTHING
+INSERT INTO provider_call AS c (id, provider, investigation, attempt, tokens, expires_at)
+VALUES (:ticket, :provider, :investigation, :attempt, :tokens,
+    clock_timestamp() + make_interval(secs => :lease_seconds))
+ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE c.expires_at IS NOT NULL
 
 -- name: admit
-INSERT INTO provider_call AS c (id, provider, investigation, attempt, tokens, admitted_at)
-VALUES (:ticket, :provider, :investigation, :attempt, :tokens, clock_timestamp())
-ON CONFLICT (id) DO UPDATE SET admitted_at = coalesce(c.admitted_at, excluded.admitted_at)
+INSERT INTO provider_call AS c (id, provider, investigation, attempt, tokens, admitted_at, expires_at)
+VALUES (:ticket, :provider, :investigation, :attempt, :tokens, clock_timestamp(),
+    clock_timestamp() + make_interval(secs => :lease_seconds))
+ON CONFLICT (id) DO UPDATE SET
+    admitted_at = coalesce(c.admitted_at, excluded.admitted_at), expires_at = excluded.expires_at
 
 -- Ends calls that are over (:used are the tokens that each used, NULL where unknown) or that no longer wait. Returns
 -- the next waiting call of each provider.
@@ -79,8 +83,8 @@ WITH ended AS (
 )
 SELECT DISTINCT ON (c.provider) c.id
 FROM freed f JOIN provider_call c ON c.provider = f.provider AND c.admitted_at IS NULL
-JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt JOIN worker w ON w.id = l.worker
-WHERE c.id <> ALL(:tickets) ORDER BY c.provider, c.place
+LEFT JOIN lease l ON l.investigation = c.investigation AND l.attempt = c.attempt LEFT JOIN worker w ON w.id = l.worker
+WHERE c.id <> ALL(:tickets) AND (w.id IS NOT NULL OR c.expires_at > clock_timestamp()) ORDER BY c.provider, c.place
 
 -- name: first_waiting
 SELECT id FROM provider_call WHERE provider = :provider AND admitted_at IS NULL ORDER BY place LIMIT 1
