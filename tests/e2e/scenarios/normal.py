@@ -14,6 +14,7 @@ from tarsy.engine.prompts.calendar import calendar
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _DAY = re.compile(r"\bOn \d{4}-\d\d-\d\d,")
 """Begins a line about an earlier investigation."""
+_PERIOD = re.compile(r"(The next period begins at )\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _WAITED = re.compile(r"(it has waited for |reason: Woken\n +seconds: )\d+")
 _VARIES = {
     "duration": "<duration>",
@@ -43,7 +44,7 @@ class Normal:
     def __call__(self, text: str) -> str:
         """The text with placeholders."""
         named = self._pattern.sub(lambda found: self._names[found[0]], _WAITED.sub(r"\g<1><seconds>", text))
-        return _DAY.sub("On <day>,", _TIME.sub("<time>", named))
+        return _PERIOD.sub(r"\g<1><time>", _DAY.sub("On <day>,", _TIME.sub("<time>", named)))
 
 
 def _told_of(run: Run, what: str) -> dict[str, str]:

@@ -59,7 +59,7 @@ class Scene:
     ) -> None:
         self.kube = kube
         self.pool = pool
-        self._namespace = namespace
+        self.namespace = namespace
         self._dsn = dsn
         self._request = request
         self._brain = Brain({})
@@ -89,10 +89,10 @@ class Scene:
         self._brain = Brain(answers)
         settings = OperatorSettings(
             database=DatabaseSettings(url=self._dsn),
-            kubernetes=KubernetesSettings(library_namespace=self._namespace),
+            kubernetes=KubernetesSettings(library_namespace=self.namespace),
             controller=ReconcileSettings(
-                operator_namespace=self._namespace,
-                namespaces=(self._namespace,),
+                operator_namespace=self.namespace,
+                namespaces=(self.namespace,),
                 server_check_seconds=None,  # its servers are in this process, and nowhere else
                 retention="forever",
             ),
@@ -143,15 +143,15 @@ class Scene:
 
     async def want_replay(self, name: str, desired: str) -> None:
         """Sets the desired state of a replay, and waits until its worker knows."""
-        await self._want(await self.kube.get("Investigation", self._namespace, name), desired)
+        await self._want(await self.kube.get("Investigation", self.namespace, name), desired)
 
     async def want_answer(self, question: str, desired: str) -> None:
         """Sets the desired state of a question, and waits until its worker knows."""
-        await self._want(await self.kube.get("ChatMessage", self._namespace, question), desired)
+        await self._want(await self.kube.get("ChatMessage", self.namespace, question), desired)
 
     async def _want(self, obj: Mapping[str, Any], desired: str) -> None:
         meta = obj["metadata"]
-        await self.kube.patch(obj["kind"], self._namespace, meta["name"], {"spec": {"desiredState": desired}})
+        await self.kube.patch(obj["kind"], self.namespace, meta["name"], {"spec": {"desiredState": desired}})
 
         async def written() -> Any:
             wish = "SELECT desired_state FROM investigation WHERE id = $1"
@@ -188,7 +188,7 @@ class Scene:
 
         await self._ended("Alert", alert)
         await self._published(await self._investigation(alert))
-        objects = [await self._investigation(alert), await self.kube.get("Alert", self._namespace, alert)]
+        objects = [await self._investigation(alert), await self.kube.get("Alert", self.namespace, alert)]
         return await read_run(self.pool, objects, self._brain.requests)
 
     async def replay(
@@ -207,8 +207,8 @@ class Scene:
         if meanwhile is not None:
             await meanwhile(name)
         await self._ended("Investigation", name)
-        await self._published(await self.kube.get("Investigation", self._namespace, name))
-        objects = [await self.kube.get("Investigation", self._namespace, name)]
+        await self._published(await self.kube.get("Investigation", self.namespace, name))
+        objects = [await self.kube.get("Investigation", self.namespace, name)]
         return await read_run(self.pool, objects, self._brain.requests)
 
     async def answer(self, question: str, about: Run, *earlier: Run) -> Run:
@@ -220,14 +220,14 @@ class Scene:
             earlier: the answers before it about the same run.
         """
         await self._ended("ChatMessage", question)
-        await self._published(await self.kube.get("ChatMessage", self._namespace, question))
-        message = await self.kube.get("ChatMessage", self._namespace, question)
+        await self._published(await self.kube.get("ChatMessage", self.namespace, question))
+        message = await self.kube.get("ChatMessage", self.namespace, question)
         return await read_run(self.pool, [message], self._brain.requests, about, earlier)
 
     async def _ended(self, kind: str, name: str) -> None:
         async def ended() -> bool:
             self._still_works()
-            return _condition(await self.kube.get(kind, self._namespace, name), "Finished") == "True"
+            return _condition(await self.kube.get(kind, self.namespace, name), "Finished") == "True"
 
         await self._until(f"{kind} {name} is finished", ended)
 
@@ -247,8 +247,8 @@ class Scene:
 
     async def let(self, *rules: Mapping[str, Any]) -> None:
         """Gives the group on-call rights in the namespace; each of `rules` is one of a Role."""
-        bound = rights.binding("on-call", self._namespace, "Role", "on-call", rights.group("on-call"))
-        await rights.put_rights(self.kube, (rights.role("on-call", self._namespace, *rules), bound))
+        bound = rights.binding("on-call", self.namespace, "Role", "on-call", rights.group("on-call"))
+        await rights.put_rights(self.kube, (rights.role("on-call", self.namespace, *rules), bound))
 
     async def put(self, kind: str, name: str, spec: Mapping[str, Any]) -> None:
         """Applies an object of the namespace."""
@@ -256,11 +256,11 @@ class Scene:
 
     async def get(self, kind: str, name: str) -> dict[str, Any]:
         """The object of a kind and name in the namespace."""
-        return await self.kube.get(kind, self._namespace, name)
+        return await self.kube.get(kind, self.namespace, name)
 
     async def listed(self, kind: str) -> list[dict[str, Any]]:
         """The objects of a kind in the namespace."""
-        return await self.kube.list(kind, self._namespace)
+        return await self.kube.list(kind, self.namespace)
 
     async def investigation(self, alert: str) -> str:
         """The name of the alert's Investigation."""
@@ -308,7 +308,7 @@ class Scene:
     async def _why(self) -> str:
         """What the objects say of themselves."""
         kinds = ("LLMProvider", "MCPServer", "Agent", "Chain", "Alert", "Investigation", "ChatMessage")
-        found = [obj for kind in kinds for obj in await self.kube.list(kind, self._namespace)]
+        found = [obj for kind in kinds for obj in await self.kube.list(kind, self.namespace)]
         return "\n".join(
             f"{obj['kind']} {obj['metadata']['name']}: {c['type']}={c['status']} {c['reason']}: {c['message']}"
             for obj in found
@@ -316,7 +316,7 @@ class Scene:
         )
 
     async def _investigation(self, alert: str) -> dict[str, Any]:
-        for found in await self.kube.list("Investigation", self._namespace):
+        for found in await self.kube.list("Investigation", self.namespace):
             if found["spec"].get("alertRef", {}).get("name") == alert:
                 return found
         raise AssertionError(f"alert {alert} has no Investigation")
@@ -326,7 +326,7 @@ class Scene:
             await self._apply_one(document["kind"], document["name"], document["spec"])
 
     async def _apply_one(self, kind: str, name: str, spec: Mapping[str, Any]) -> None:
-        metadata = {"name": name, "namespace": self._namespace}
+        metadata = {"name": name, "namespace": self.namespace}
         await put_all(self.kube, [{"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": dict(spec)}])
 
 

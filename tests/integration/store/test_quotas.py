@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,8 @@ from integration.store.build import (
     worker,
     writer,
 )
+from tarsy.controllers.investigation_quota import lift_deleted
+from tarsy.controllers.machinery.cache import Cache
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.quota import OnExceeded, Period, QuotaLimits, QuotaRefused, QuotaUsage
 from tarsy.record.run import State
@@ -31,6 +33,7 @@ from tarsy.store.database import open_pool
 from tarsy.store.quotas import HOLD_SECONDS, Quotas
 from tarsy.store.reads import Reads
 from tarsy.store.runs import Runs
+from tarsy.store.wakeups import QUEUE_CHANNEL
 
 LIMIT = 1000
 
@@ -519,6 +522,37 @@ async def test_deleted_quota_limits_nothing(pool: asyncpg.Pool) -> None:
     await begun.write.model_call_started(a_call(begun.agent.id, tokens=10**6))
     assert [run.id for run in await claim(pool)] == [held]
     assert await Quotas(pool).published() == {}
+
+
+@dataclass
+class Api:
+    """A Kubernetes API that has quotas with these uids, by name."""
+
+    there: dict[str, str]
+
+    async def find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        assert (kind, namespace) == ("InvestigationQuota", "team-a")
+        uid = self.there.get(name)
+        return None if uid is None else {"metadata": {"uid": uid}}
+
+
+@pytest.mark.parametrize(
+    ("there", "lifted"),
+    [({}, True), ({"month": "uid-of-another"}, True), ({"month": "uid-month"}, False)],
+)
+async def test_quota_that_was_deleted_unseen_lifts_what_waits_for_it(
+    pool: asyncpg.Pool, there: dict[str, str], lifted: bool
+) -> None:
+    await publish(pool, investigations=1)
+    await accept(pool, 2)
+    await claim(pool, free=1)
+    assert await claim(pool) == []
+    woken: list[str] = []
+    quotas = Quotas(pool, lambda channel, payload: woken.append(channel))
+    await lift_deleted(quotas, Cache(), Api(there))  # type: ignore[arg-type]
+    assert (await quotas.published() == {}) is lifted
+    assert len(await claim(pool)) == lifted
+    assert woken == [QUEUE_CHANNEL] * lifted
 
 
 # Cost
