@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from tarsy.record.run import InvestigationRecord, State
+from tarsy.record.waiting import waiting_reason
 from tarsy.record.words import phase_of
 from tarsy.resources.meta import Condition, ConditionStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.investigation import Phase
 
 _NO_TOOL_CALLED = "No tool was called, although agents had tool servers: the finding rests on the alert alone."
-_WAITING = {"Approval": "WaitingForApproval", "ProviderLimit": "WaitingForProvider", "Quota": "WaitingForQuota"}
 _GOES_ON = "The investigation has not ended."
 
 
@@ -33,7 +33,7 @@ def conditions(record: InvestigationRecord) -> Iterator[Condition]:
         if record.held_for is not None:
             goes_on = ("WaitingForQuota", record.held_for)
         if record.parked is not None:
-            goes_on = (_WAITING.get(record.parked.reason, "Parked"), record.parked.sentence)
+            goes_on = (waiting_reason(record.parked.reason), record.parked.sentence)
         yield made(ConditionType.FINISHED, "False", *goes_on)
         changed = record.provider_changes[-1] if record.provider_changes else None
         reason, text = ("ProviderFallback", changed.message) if changed and not record.parked else goes_on

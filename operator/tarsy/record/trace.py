@@ -190,15 +190,3 @@ class ToolCallDetail:
     idempotency_key: str
     repeatable: bool
     tries: Sequence[UUID] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class LiveWorker:
-    """A live worker."""
-
-    id: UUID
-    host: str
-    started_at: datetime
-    expires_at: datetime
-    schema_version: int
-    runs: int

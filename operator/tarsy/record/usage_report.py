@@ -10,11 +10,12 @@ UsageBy = Literal["model", "provider", "chain", "alertType", "namespace", "day"]
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """Unfinished runs: waiting, in progress, and without a living worker."""
+    """Unfinished runs: waiting for a worker, in progress, without a living worker, and parked."""
 
     pending: int
     running: int
     orphaned: int
+    parked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

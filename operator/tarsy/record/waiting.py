@@ -21,6 +21,18 @@ class WaitReason(StrEnum):
     QUOTA = "Quota"
 
 
+_CONDITIONS = {
+    WaitReason.APPROVAL.value: "WaitingForApproval",
+    WaitReason.PROVIDER_LIMIT.value: "WaitingForProvider",
+    WaitReason.QUOTA.value: "WaitingForQuota",
+}
+
+
+def waiting_reason(parked_for: str) -> str:
+    """Returns the reason of the condition Finished of a run that is parked, also for a word of a newer version."""
+    return _CONDITIONS.get(parked_for, "Parked")
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """A run goes on at a decision, or `until` then at the latest; `sentence` reports what it waits for."""

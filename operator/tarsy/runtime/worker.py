@@ -12,12 +12,14 @@ import os
 import random
 import secrets
 import socket
+from importlib.metadata import version
 from uuid import UUID
 
 from tarsy.observe.logs import log_context
 from tarsy.observe.metric_table import CLAIMED, HELD, PARKED_FOR, PLACES, WAIT, WORKERS_LOST
 from tarsy.observe.metrics import Metrics
 from tarsy.record.ids import worker_id
+from tarsy.record.queue import WorkerOffer
 from tarsy.runtime.run import Runner
 from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.runtime.run_metrics import kind
@@ -73,7 +75,7 @@ class Worker:
             lease = LocalLease(self._settings.lease_seconds)
             asked = lease.now()
             try:
-                await self._claims.register(identity, host, self._settings.lease_seconds)
+                await self._claims.register(identity, host, self._settings.lease_seconds, self._offer())
                 lease.renewed(asked)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._heartbeat(identity, lease))
@@ -97,6 +99,7 @@ class Worker:
         `run` goes on, holding what did not get there in time; it is for the caller to cancel.
         """
         self._draining = True
+        self._beat_now.set()  # so that people see it
         held = len(self._runs)
         for _, control in list(self._runs.values()):
             control.drain()
@@ -110,6 +113,11 @@ class Worker:
             )
         else:
             _log.info("drained: %d runs were handed back", held)
+
+    def _offer(self) -> WorkerOffer:
+        """What this worker takes, for people."""
+        of = self._settings
+        return WorkerOffer(of.places, of.questions, of.global_limit, of.namespace_limit, version("tarsy-operator"))
 
     def _held(self) -> dict[tuple[str, ...], float]:
         """How many runs are held now, by kind."""
@@ -155,7 +163,7 @@ class Worker:
 
     async def _beat(self, identity: UUID, lease: LocalLease, hand_back: bool) -> None:
         asked = lease.now()
-        held = await self._claims.heartbeat(identity, self._settings.lease_seconds)
+        held = await self._claims.heartbeat(identity, self._settings.lease_seconds, draining=self._draining)
         lease.renewed(asked)
         for run, (attempt, control) in list(self._runs.items()):
             current = held.get(run)

@@ -20,6 +20,7 @@ from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
 from tarsy.record.precedent import Precedent, read_precedents
+from tarsy.record.queue import WorkerOffer
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.closing import close_run
@@ -200,23 +201,25 @@ class Claims:
         self._sql = load("claims")
         self._close = load("runs")["close"]
 
-    async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
+    async def register(self, worker: UUID, host: str, ttl_seconds: float, offer: WorkerOffer | None = None) -> None:
         """Registers a worker and deletes leases that it held before.
 
         Args:
             worker: its id.
             host: its host name, for people.
             ttl_seconds: the worker expires after this time without a heartbeat.
+            offer: how much it takes, for people; None: not told.
 
         Raises:
             SchemaMismatch: a newer version has changed the schema so that the code of this one cannot use it.
             StoreError: Postgres is unavailable or refused.
         """
 
+        told = {name: getattr(offer, name, None) for name in WorkerOffer.__slots__}
+        values = {"worker": worker, "host": clean(host), "ttl_seconds": ttl_seconds, "knows": self._knows, **told}
+
         async def insert(connection: asyncpg.Connection) -> object:
-            return await connection.fetchval(
-                *self._sql["register"](worker=worker, host=clean(host), ttl_seconds=ttl_seconds, knows=self._knows)
-            )
+            return await connection.fetchval(*self._sql["register"](**values))
 
         if await call(self._pool, f"register worker {worker}", insert) is None:
             raise SchemaMismatch(
@@ -224,8 +227,15 @@ class Claims:
                 "and can no longer use it. Run the newer version."
             )
 
-    async def heartbeat(self, worker: UUID, ttl_seconds: float) -> Mapping[UUID, tuple[int, DesiredState]]:
+    async def heartbeat(
+        self, worker: UUID, ttl_seconds: float, *, draining: bool = False
+    ) -> Mapping[UUID, tuple[int, DesiredState]]:
         """Renews the leases of a worker, and returns attempt and desired state of each run that it still holds.
+
+        Args:
+            worker: its id.
+            ttl_seconds: the worker expires after this time without another heartbeat.
+            draining: whether it stops and takes nothing more, for people.
 
         Raises:
             WorkerLost: the worker had expired before this heartbeat; another worker may run its runs already.
@@ -234,7 +244,7 @@ class Claims:
 
         async def beat(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
             rows: Sequence[asyncpg.Record] = await connection.fetch(
-                *self._sql["heartbeat"](worker=worker, ttl_seconds=ttl_seconds)
+                *self._sql["heartbeat"](worker=worker, ttl_seconds=ttl_seconds, draining=draining)
             )
             return rows
 

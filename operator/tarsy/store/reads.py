@@ -111,9 +111,13 @@ class Reads:
         found = await self._fetch("sent", f"the messages of model call {model_call}", model_call=model_call)
         return [rows.message(row) for row in found]
 
-    async def queue_depth(self) -> QueueDepth:
-        """Returns the numbers of runs that wait, run, and lack a worker."""
-        (row,) = await self._fetch("queue_depth", "queue")
+    async def queue_depth(self, namespace_uids: Sequence[str] | None = None) -> QueueDepth:
+        """Returns the numbers of runs that wait, run, lack a worker, and are parked.
+
+        Args:
+            namespace_uids: uids of their namespaces; None: all.
+        """
+        (row,) = await self._fetch("queue_depth", "queue", namespace_uids=namespace_uids)
         return QueueDepth(**row)
 
     async def usage(

@@ -16,7 +16,6 @@ from tarsy.record.messages import ToolCall, ToolDefinition
 from tarsy.record.precedent import read_precedents
 from tarsy.record.run import ModelCallKind
 from tarsy.record.trace import (
-    LiveWorker,
     ModelCallDetail,
     ModelCallTrace,
     PlacedCall,
@@ -141,10 +140,6 @@ class Trace:
             repeatable=row["repeatable"],
             tries=row["tries"],
         )
-
-    async def workers(self, limit: int) -> list[LiveWorker]:
-        """Returns up to `limit` live workers, by host."""
-        return [LiveWorker(**row) for row in await self._fetch("workers", "the workers", limit=limit)]
 
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:

@@ -204,14 +204,6 @@ async def test_nothing_is_unanswered_once_all_have_ended(pool: asyncpg.Pool) -> 
     assert not await Trace(pool).unanswered(about.id)
 
 
-async def test_workers_that_live_are_told_with_what_they_hold(pool: asyncpg.Pool) -> None:
-    _, owner = await claimed_run(pool)
-    dead = await worker(pool)
-    await pool.execute("UPDATE worker SET expires_at = now() - interval '1 s' WHERE id = $1", dead)
-    ((only),) = await Trace(pool).workers(10)
-    assert (only.id, only.host, only.runs) == (owner, "node-1", 1)
-
-
 async def test_what_was_given_is_told_with_its_author(pool: asyncpg.Pool) -> None:
     run, _ = await claimed_run(pool)
     given = await Trace(pool).given(run)

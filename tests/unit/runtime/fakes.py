@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tarsy.plan.model import AgentLimits
 from tarsy.record.ids import worker_id
+from tarsy.record.queue import WorkerOffer
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome
 from tarsy.runtime.run_control import RunControl
 from tarsy.store.claims import ClaimedRun
@@ -32,6 +33,8 @@ class FakeQueue:
     gone: set[UUID] = field(default_factory=set)
     released: list[tuple[UUID, int]] = field(default_factory=list)
     beats: int = 0
+    draining: bool = False
+    offers: list[WorkerOffer] = field(default_factory=list)
     away: bool = False
     claim_hangs: bool = False
     beat_hangs: bool = False
@@ -40,12 +43,16 @@ class FakeQueue:
     lapses_at: float | None = None
     lapse_reads: int = 0
 
-    async def register(self, worker: UUID, host: str, ttl_seconds: float) -> None:
+    async def register(self, worker: UUID, host: str, ttl_seconds: float, offer: WorkerOffer) -> None:
         self._answer()
         self.workers.append(worker)
+        self.offers.append(offer)
 
-    async def heartbeat(self, worker: UUID, ttl_seconds: float) -> Mapping[UUID, tuple[int, DesiredState]]:
+    async def heartbeat(
+        self, worker: UUID, ttl_seconds: float, *, draining: bool = False
+    ) -> Mapping[UUID, tuple[int, DesiredState]]:
         self.beats += 1
+        self.draining = draining
         if self.beat_hangs:
             await asyncio.Event().wait()
         self._answer(worker)

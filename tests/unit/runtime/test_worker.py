@@ -243,8 +243,8 @@ def test_a_wish_that_comes_while_a_heartbeat_is_answered_is_not_forgotten() -> N
 
     original = house.queue.heartbeat
 
-    async def heartbeat(worker: object, ttl: float) -> object:
-        held = await original(worker, ttl)  # type: ignore[arg-type]
+    async def heartbeat(worker: object, ttl: float, *, draining: bool) -> object:
+        held = await original(worker, ttl, draining=draining)  # type: ignore[arg-type]
         await slow_beat()
         return held
 

@@ -16,7 +16,7 @@ class Queue(FakeQueue):
 
     refusals: tuple[Exception, ...] = ()
 
-    async def register(self, worker: object, host: str, ttl_seconds: float) -> None:
+    async def register(self, worker: object, host: str, ttl_seconds: float, offer: object) -> None:
         if self.refusals:
             refusal, *rest = self.refusals
             self.refusals = tuple(rest)

@@ -167,16 +167,22 @@ WITH old AS (
 ), allowed AS (
     SELECT coalesce(max(min_reader), 0) AS least FROM schema_migrations HAVING coalesce(max(min_reader), 0) <= :knows
 )
-INSERT INTO worker (id, host, expires_at, schema_version)
-SELECT :worker, :host, now() + :ttl_seconds * interval '1 second', :knows FROM allowed
+INSERT INTO worker (
+    id, host, expires_at, schema_version, beat_at, places, questions, global_limit, namespace_limit, version
+)
+SELECT :worker, :host, now() + :ttl_seconds * interval '1 second', :knows, now(), :places, :questions, :global_limit,
+    :namespace_limit, :version
+FROM allowed
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, started_at = now(), expires_at = excluded.expires_at,
-    schema_version = excluded.schema_version
+    schema_version = excluded.schema_version, beat_at = now(), places = excluded.places,
+    questions = excluded.questions, global_limit = excluded.global_limit,
+    namespace_limit = excluded.namespace_limit, version = excluded.version, draining = false
 RETURNING id
 
 -- No row: the worker is lost. One row without an investigation: it holds nothing.
 -- name: heartbeat
 WITH beat AS (
-    UPDATE worker SET expires_at = now() + :ttl_seconds * interval '1 second'
+    UPDATE worker SET expires_at = now() + :ttl_seconds * interval '1 second', beat_at = now(), draining = :draining
     WHERE id = :worker AND expires_at > now() RETURNING id
 )
 SELECT l.investigation, l.attempt, i.desired_state

@@ -108,13 +108,16 @@ LEFT JOIN execution e ON e.id = changed.execution
 LEFT JOIN execution p ON p.id = e.parent
 ORDER BY changed.seq
 
+-- Of the namespaces with these uids (null: all). A parked run that was woken waits for a worker.
 -- name: queue_depth
-SELECT count(*) FILTER (WHERE i.state = 'pending') AS pending,
+SELECT count(*) FILTER (WHERE i.state = 'pending' OR i.wake_at <= now() AND i.parked_at IS NOT NULL) AS pending,
     count(*) FILTER (WHERE i.state = 'running' AND w.id IS NOT NULL) AS running,
-    count(*) FILTER (WHERE i.state = 'running' AND w.id IS NULL AND i.parked_at IS NULL) AS orphaned
+    count(*) FILTER (WHERE i.state = 'running' AND w.id IS NULL AND i.parked_at IS NULL) AS orphaned,
+    count(*) FILTER (WHERE i.parked_at IS NOT NULL AND (i.wake_at IS NULL OR i.wake_at > now())) AS parked
 FROM investigation i LEFT JOIN lease l ON l.investigation = i.id
 LEFT JOIN worker w ON w.id = l.worker AND w.expires_at > now()
 WHERE i.state IN ('pending', 'running')
+    AND (:namespace_uids::text[] IS NULL OR i.namespace_uid = ANY(:namespace_uids))
 
 -- name: known
 SELECT id FROM investigation WHERE id = ANY(:ids::uuid[])

@@ -109,9 +109,3 @@ SELECT c.*, s.name AS stage_name, e.display_name AS agent_name, i.name AS run_na
 FROM mcp_interaction c JOIN execution e ON e.id = c.execution JOIN stage s ON s.id = e.stage
 JOIN investigation i ON i.id = s.investigation
 WHERE c.id = :id AND (i.id = :investigation OR i.parent = :investigation)
-
--- Live workers and the number of their runs.
--- name: workers
-SELECT w.id, w.host, w.started_at, w.expires_at, w.schema_version,
-    (SELECT count(*) FROM lease l WHERE l.worker = w.id) AS runs
-FROM worker w WHERE w.expires_at > now() ORDER BY w.host, w.id LIMIT :limit
