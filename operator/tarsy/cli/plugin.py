@@ -4,7 +4,18 @@ import sys
 
 import typer
 
-from tarsy.cli.commands import approvals, evals, evidence, quotas, reviews, schedules, scores, server_tools, skills
+from tarsy.cli.commands import (
+    approvals,
+    evals,
+    evidence,
+    queue,
+    quotas,
+    reviews,
+    schedules,
+    scores,
+    server_tools,
+    skills,
+)
 from tarsy.cli.commands import investigations as commands
 from tarsy.cli.version import add_version
 
@@ -19,6 +30,7 @@ def new_app() -> typer.Typer:
     )
     add_version(app, "kubectl-tarsy")
     add_investigation_commands(app)
+    app.command()(queue.plan)  # `tarsy plan` plans from files
     return app
 
 
@@ -46,6 +58,8 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         reviews.reviews,
         reviews.review,
         quotas.quota,
+        queue.queue,
+        queue.workers,
         scores.score,
         scores.scores,
         schedules.schedules,

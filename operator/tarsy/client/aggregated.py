@@ -12,6 +12,7 @@ from tarsy.client.acceptance import merged_acceptance
 from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, as_model, status_condition
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
+from tarsy.client.planning import planned
 from tarsy.client.refusals import (
     ACCEPT_TOOLS,
     ASK_SCORE,
@@ -19,6 +20,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_PLAN,
     READ_QUOTAS,
     READ_SCHEDULES,
     READ_SKILLS,
@@ -36,6 +38,7 @@ from tarsy.http.retry_manifest import NotRetried, alert_gone, retry_manifest
 from tarsy.http.review_entry import review_manifest
 from tarsy.http.score_entry import investigation_patch, suite_patch, why_not_rescored, why_not_scored
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.plans import PlanQuestion, PlanView
 from tarsy.http.views.quotas import QuotaView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
 from tarsy.http.views.schedules import ScheduleView
@@ -43,7 +46,7 @@ from tarsy.http.views.skills import SkillView
 from tarsy.kube.access import Subject, own_identity
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.kinds import path
-from tarsy.resources.meta import API_VERSION
+from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1.alert_schedule import AlertSchedule
 from tarsy.resources.v1alpha1.common import MAX_GROUPS
@@ -51,6 +54,7 @@ from tarsy.resources.v1alpha1.investigation_quota import InvestigationQuota
 from tarsy.resources.v1alpha1.skill import Skill
 
 _T = TypeVar("_T")
+_R = TypeVar("_R", bound=AnyResource)
 WATCH_SECONDS = 50
 RETRY_SECONDS = 1.0
 _GENERATED = 40
@@ -216,33 +220,30 @@ class AggregatedClient:
 
     async def skills(self, namespace: str) -> list[SkillView]:
         """Lists the Skills in `namespace` that are valid."""
-        with self._refusals(READ_SKILLS, namespace):
-            raw = await self._client.list("Skill", namespace)
-        found = []
-        for one in raw:
-            with contextlib.suppress(InvalidResource):
-                found.append(SkillView.of(parse_as(Skill, one)))
-        return sorted(found, key=lambda one: one.name)
+        return [SkillView.of(one) for one in await self._valid(Skill, READ_SKILLS, namespace)]
 
     async def schedules(self, namespace: str | None) -> list[ScheduleView]:
         """Lists the AlertSchedules of a namespace, or of all if None, that are valid."""
-        with self._refusals(READ_SCHEDULES, namespace):
-            raw = await self._client.list(AlertSchedule.KIND, namespace)
-        found = []
-        for one in raw:
-            with contextlib.suppress(InvalidResource):
-                found.append(ScheduleView.of(parse_as(AlertSchedule, one)))
-        return sorted(found, key=lambda one: (one.namespace, one.name))
+        return [ScheduleView.of(one) for one in await self._valid(AlertSchedule, READ_SCHEDULES, namespace)]
 
     async def quotas(self, namespace: str | None) -> list[QuotaView]:
         """Lists the InvestigationQuotas of a namespace, or of all if None, that are valid."""
-        with self._refusals(READ_QUOTAS, namespace):
-            raw = await self._client.list(InvestigationQuota.KIND, namespace)
+        return [QuotaView.of(one) for one in await self._valid(InvestigationQuota, READ_QUOTAS, namespace)]
+
+    async def _valid(self, kind: type[_R], right: Right, namespace: str | None) -> list[_R]:
+        """Lists the valid objects of a kind by namespace and name."""
+        with self._refusals(right, namespace):
+            raw = await self._client.list(kind.KIND, namespace)
         found = []
         for one in raw:
             with contextlib.suppress(InvalidResource):
-                found.append(QuotaView.of(parse_as(InvestigationQuota, one)))
-        return sorted(found, key=lambda one: (one.namespace, one.name))
+                found.append(parse_as(kind, one))
+        return sorted(found, key=lambda one: (one.metadata.namespace, one.metadata.name))
+
+    async def plan(self, namespace: str, question: PlanQuestion) -> PlanView:
+        """Plans an alert from the objects that the user may list."""
+        with self._refusals(READ_PLAN, namespace):
+            return await planned(self._client, namespace, question)
 
     async def _identity(self, namespace: str) -> Subject:
         try:

@@ -16,6 +16,7 @@ from tarsy.client.errors import ApiUseError
 from tarsy.client.refusals import Right
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.views.approvals import ApprovalItem, ApprovalView
+from tarsy.http.views.plans import PlanQuestion, PlanView
 from tarsy.http.views.quotas import QuotaView
 from tarsy.http.views.reviews import ReviewResult, ReviewsBody
 from tarsy.http.views.schedules import ScheduleView
@@ -217,6 +218,10 @@ class TarsyClient(Protocol):
 
     async def quotas(self, namespace: str | None) -> list[QuotaView]:
         """Returns the valid InvestigationQuotas of a namespace, or of all if None, by name. Raises ApiUseError."""
+        ...
+
+    async def plan(self, namespace: str, question: PlanQuestion) -> PlanView:
+        """Returns the plan that an alert in a namespace would follow, or why there is none. Raises ApiUseError."""
         ...
 
     async def accept(self, namespace: str, server: str, digests: Mapping[str, str], rest: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from tarsy.client.refusals import (
     DECIDE,
     READ_APPROVALS,
     READ_OBJECTS,
+    READ_PLAN,
     READ_QUOTAS,
     READ_SCHEDULES,
     READ_SKILLS,
@@ -39,6 +40,7 @@ from tarsy.client.refusals import (
 from tarsy.http.decision_entry import Verdict
 from tarsy.http.models import DIRECT_PREFIX
 from tarsy.http.views.approvals import ApprovalItem, ApprovalPage, ApprovalView
+from tarsy.http.views.plans import PlanQuestion, PlanView
 from tarsy.http.views.quotas import QuotaList, QuotaView
 from tarsy.http.views.reviews import ReviewResult, ReviewResults, ReviewsBody
 from tarsy.http.views.schedules import ScheduleList, ScheduleView
@@ -189,6 +191,11 @@ class DirectClient:
     async def quotas(self, namespace: str | None) -> list[QuotaView]:
         """Lists the InvestigationQuotas of a namespace, or of all if None, that are valid."""
         return await self._items(partial(as_model, QuotaList), "/investigationquotas", READ_QUOTAS, namespace)
+
+    async def plan(self, namespace: str, question: PlanQuestion) -> PlanView:
+        """Asks for a plan, which the server makes."""
+        body = question.model_dump(by_alias=True, exclude_none=True)
+        return as_model(PlanView, await self._call("POST", f"/namespaces/{namespace}/plan", READ_PLAN, body=body))
 
     async def _items(
         self,

@@ -33,9 +33,12 @@ SERVED = {
     "changes": ("Changes", "list"),
     "triage": ("Triage", "list"),
     "reviews": ("Reviews", "list"),
+    "queue": ("Queue", "list"),
+    "workers": ("Workers", "list"),
     "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),
 }
 """Kind and verb of each served resource; the verb is that by which the Kubernetes API authorizes its path."""
+CLUSTER_SCOPED = frozenset({"workers"})
 
 
 class AggregatedFrontend:
@@ -113,7 +116,7 @@ def add_discovery(app: web.Application, frontend: AggregatedFrontend) -> None:
                 {
                     "name": name,
                     "singularName": "",
-                    "namespaced": True,
+                    "namespaced": name not in CLUSTER_SCOPED,
                     "kind": kind,
                     "verbs": [verb],
                 }

@@ -12,6 +12,7 @@ import logging
 
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.models import PRODUCT_GROUP
+from tarsy.http.plan_answer import PLANNED_FROM
 from tarsy.http.route import CheckedRequest
 from tarsy.http.routes.objects import valid_objects
 from tarsy.kube.client import ApiError
@@ -21,14 +22,12 @@ from tarsy.plan.lookup import Lookup
 from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.plan.tools import servers
-from tarsy.resources.meta import AnyResource
-from tarsy.resources.v1alpha1 import Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
+from tarsy.resources.v1alpha1 import Alert, Chain, MCPServer
 from tarsy.resources.v1alpha1.alert import AlertContent
 
 _log = logging.getLogger(__name__)
 
 _SECONDS = 5.0
-_PLANNED_FROM: tuple[type[AnyResource], ...] = (Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill)
 
 
 async def unknown_references(ask: CheckedRequest, content: AlertContent) -> list[str]:
@@ -94,6 +93,6 @@ async def may_use(ask: CheckedRequest, obj: Chain | MCPServer) -> bool:
 async def planning_catalog(ask: CheckedRequest) -> ResourceCatalog:
     """Reads all objects that runs of the namespace are planned from."""
     places = search_path(ask.namespace, ask.services.library_namespace)
-    found = [one for kind in _PLANNED_FROM for one in await valid_objects(ask, kind, places)]
+    found = [one for kind in PLANNED_FROM for one in await valid_objects(ask, kind, places)]
     namespace = await ask.services.kube.find("Namespace", None, ask.namespace) or {"metadata": {}}
     return ResourceCatalog(found, {ask.namespace: namespace["metadata"].get("labels") or {}})

@@ -106,6 +106,7 @@ def questions() -> list[tuple[str, list[Question]]]:
                 ("list", "record.tarsy.dev", "reviews", ""),
             ],
         ),
+        ("see which runs wait, and why", [("list", "record.tarsy.dev", "queue", "")]),
         ("review: claim findings and write verdicts (their own Reviews only)", of(WRITE, REVIEWS)),
         ("read the definitions of tools", [("get", "record.tarsy.dev", "mcpservers", "tools")]),
         ("read the texts of skills", [("get", "record.tarsy.dev", "skills", "text")]),

@@ -132,9 +132,18 @@ MAY = {
     "getServerTools": CONFIGURATION,
     "getUsage": READ,
     "getUsage everywhere": ALONE,
-    "getQueue": ALONE,
+    "getQueue": READ,
+    "getQueue everywhere": ALONE,
+    "getNamespaceQueue": READ,
+    "listWorkers": ALONE,
     "listWarnings": CONFIGURATION,
     "listWarnings everywhere": ALONE,
+    "listConfiguration": CONFIGURATION,  # each kind is a right of its own: test_configured_objects.py
+    "listConfiguration everywhere": ALONE,
+    "getConfigurationActivity": READ,
+    "getConfigurationActivity everywhere": ALONE,
+    "listConfigurationRuns": READ,  # and to list the kind
+    "listConfigurationRuns everywhere": ALONE,
     "getOpenapi": EVERYBODY,
     "signIn": KNOWN,
     "getSession": KNOWN,
@@ -164,7 +173,11 @@ BODIES = {
     "createReviews": {"action": "Claim", "investigations": ["i1"]},
     "decideToolApproval": {"decision": "Approve", "argumentsDigest": f"sha256:{'a' * 64}"},
 }
-QUERIES = {"compareInvestigations": "?other=i1", "getVerdict": "?target=deploy/checkout"}
+QUERIES = {
+    "compareInvestigations": "other=i1",
+    "getVerdict": "target=deploy/checkout",
+    "listConfigurationRuns": "kind=Chain&ofNamespace={namespace}&ofName=none",
+}
 """Query parameters that a route requires."""
 GONE = "not-on-record"
 
@@ -204,7 +217,8 @@ class Scene:
         path = path.replace("{id}", str(uuid.UUID(int=1)))
         if _is_for_namespaces(route) and not everywhere:
             path += f"?namespace={self.namespace}"
-        path += QUERIES.get(route.operation, "")
+        if needed := QUERIES.get(route.operation):
+            path += f"{'&' if '?' in path else '?'}{needed.replace('{namespace}', self.namespace)}"
         return path, {"json": BODIES[route.operation]} if route.body else {}
 
 
@@ -338,6 +352,9 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
         "getScore",
         "getSuiteScores",
         "getSkillText",
+        "getQueue",
+        "getNamespaceQueue",
+        "listWorkers",
     }
     for route in passed_on:
         assert route.method == "GET" and route.permission is not None

@@ -1,4 +1,4 @@
-"""Tests chains, tools, models, alert types, warnings, usage and queue over HTTP, and who may read them."""
+"""Tests chains, tools, models, alert types, warnings and usage over HTTP, and who may read them."""
 
 from typing import Any
 
@@ -219,19 +219,6 @@ async def test_usage_is_summed_by_what_is_asked_in_the_namespaces_that_are_named
     ]
     for query, status in cases:
         assert (await administrator.get("/usage", **query)).status == status, query
-
-
-async def test_the_queue_is_for_those_who_may_list_everywhere(
-    site: Site, administrator: Visitor, namespace: str
-) -> None:
-    pool = site.services.pool
-    await claimed_run(pool)
-    await site.accepted(namespace)
-    body = (await administrator.get("/queue")).body
-    assert (body["pending"], body["running"], body["orphaned"]) == (1, 1, 0)
-    assert [(one["host"], one["runs"]) for one in body["workers"]] == [("node-1", 1)]
-    viewer = await site.visitor(namespace, "viewer", here=_list("investigations"))
-    assert (await viewer.get("/queue")).status == 403
 
 
 def _rates() -> dict[str, float]:

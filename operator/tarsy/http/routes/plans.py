@@ -7,15 +7,12 @@ refused as its runs would be. Instructions, addresses and references to Secrets 
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.errors import Forbidden
 from tarsy.http.models import PRODUCT_GROUP
+from tarsy.http.plan_answer import PLANNED_FROM, chain_for, plan_view
 from tarsy.http.route import CheckedRequest, Route
+from tarsy.http.routes.objects import may_list
 from tarsy.http.unknown_names import may_use, planning_catalog
 from tarsy.http.views.plans import PlanQuestion, PlanView
-from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.resolve import PlanRequest, explain_plan
-from tarsy.plan.select import NoChain, select
-from tarsy.resources.v1alpha1 import Alert
-from tarsy.resources.v1alpha1.alert import AlertContent
-from tarsy.resources.v1alpha1.common import NameRef
+from tarsy.plan.select import search_path
 
 
 async def plan_alert(ask: CheckedRequest) -> PlanView:
@@ -24,28 +21,20 @@ async def plan_alert(ask: CheckedRequest) -> PlanView:
     Raises:
         Forbidden: the caller may not use the chain.
     """
-    body, namespace, library = ask.body(PlanQuestion), ask.namespace, ask.services.library_namespace
-    named = NameRef(name=body.chain) if body.chain is not None else None
-    content = AlertContent(alert_type=body.alert_type, data="planned", chain_ref=named)
-    catalog, at = await planning_catalog(ask), FieldPath(Alert.KIND, namespace, "")
-    place: tuple[str, str] | None = None
-    try:
-        chain = select(namespace=namespace, alert=content, catalog=catalog, library_namespace=library, source=at)
-        if isinstance(chain, NoChain) and chain.default is not None:
-            chain = chain.default
-        if isinstance(chain, NoChain):
-            return PlanView.without_plan(namespace, body.alert_type, None, chain.message)
-        place = chain.metadata.namespace, chain.metadata.name
-        if not await may_use(ask, chain):
-            raise Forbidden(f"{ask.caller.username} may not use Chain {place[0]}/{place[1]}")
-        explained = explain_plan(
-            PlanRequest(
-                namespace=namespace, alert=content, chain=chain, catalog=catalog, library_namespace=library, source=at
-            )
-        )
-    except PlanInvalid as invalid:
-        return PlanView.without_plan(namespace, body.alert_type, place, *map(str, invalid.errors))
-    return PlanView.of(explained.plan)
+    question, namespace, library = ask.body(PlanQuestion), ask.namespace, ask.services.library_namespace
+    catalog = await planning_catalog(ask)
+    chain = chain_for(namespace, question, catalog, library)
+    if isinstance(chain, PlanView):
+        return chain
+    if not await may_use(ask, chain):
+        raise Forbidden(f"{ask.caller.username} may not use {chain}")
+    listed = {
+        (kind.KIND, place)
+        for kind in PLANNED_FROM
+        for place in search_path(namespace, library)
+        if await may_list(ask, kind, (place,))
+    }
+    return plan_view(namespace, question, chain, catalog, library, lambda kind, place: (kind, place) in listed)
 
 
 ROUTES = (

@@ -5,7 +5,7 @@ read whole. Permissions are those of the objects: alerts are left out for caller
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tarsy.http.authentication.identity import Permission
@@ -27,10 +27,34 @@ _READS_AT_ONCE: Final = 8
 async def list_unstarted(ask: CheckedRequest) -> UnstartedPage:
     """Returns a page of what has no record yet, the latest first."""
     query = ask.query(ListQuery)
-    scans, alerts = ask.services.unstarted, await may_list(ask, Alert, query.namespace)
-    found = await scans.of(Investigation, query.namespace)
-    found += await scans.of(Alert, query.namespace) if alerts else []
+    found, alerts = await _candidates(ask, query.namespace)
     shown, token = paginate(f"unstarted/{query.namespace}/{alerts}", query, found, lambda one: one.place, 4)
+    return UnstartedPage(items=tuple(await _read(ask, shown)), alerts=alerts, next=token)
+
+
+async def oldest_unstarted(
+    ask: CheckedRequest, namespaces: Sequence[str], limit: int
+) -> tuple[list[UnstartedItem], int]:
+    """Returns the oldest of what has no record yet, and how many there are in all.
+
+    Args:
+        ask: the request; its caller may list investigations in the namespaces.
+        namespaces: empty: all namespaces.
+        limit: maximum number to return.
+    """
+    found, _ = await _candidates(ask, namespaces)
+    found.sort(key=lambda one: one.place, reverse=True)
+    return await _read(ask, found[:limit]), len(found)
+
+
+async def _candidates(ask: CheckedRequest, namespaces: Sequence[str]) -> tuple[list[UnstartedObject], bool]:
+    """Returns the candidates, and whether alerts are among them."""
+    scans, alerts = ask.services.unstarted, await may_list(ask, Alert, namespaces)
+    found = await scans.of(Investigation, namespaces)
+    return [*found, *(await scans.of(Alert, namespaces) if alerts else [])], alerts
+
+
+async def _read(ask: CheckedRequest, shown: Sequence[UnstartedObject]) -> list[UnstartedItem]:
     gate = asyncio.Semaphore(_READS_AT_ONCE)
 
     async def read(one: UnstartedObject) -> UnstartedItem | None:
@@ -39,7 +63,7 @@ async def list_unstarted(ask: CheckedRequest) -> UnstartedPage:
         return None if raw is None else unstarted_item(one.kind, raw)
 
     items = await asyncio.gather(*(read(one) for one in shown))
-    return UnstartedPage(items=tuple(item for item in items if item is not None), alerts=alerts, next=token)
+    return [item for item in items if item is not None]
 
 
 async def get_unstarted(ask: CheckedRequest) -> UnstartedItem:

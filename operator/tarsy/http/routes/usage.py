@@ -1,7 +1,6 @@
-"""Reports the usage and cost of models, and the state of the queue.
+"""Reports the usage and cost of models.
 
-Decision: both are computed from the record for each request. The queue belongs to the whole installation, so it
-requires the right to list investigations in all namespaces.
+Decision: it is computed from the record for each request.
 """
 
 from pydantic import Field
@@ -10,13 +9,11 @@ from tarsy.http.authentication.identity import Permission
 from tarsy.http.models import PRODUCT_GROUP, Query
 from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.parameters import Namespaces
-from tarsy.http.views.usage import QueueView, UsageView
+from tarsy.http.views.usage import UsageView
 from tarsy.record.usage_report import UsageBy
-from tarsy.store.trace import Trace
 
 MAX_DAYS = 366
 MAX_NAMES = 1000
-MAX_WORKERS = 500
 _DAY = 86_400
 _LIST = Permission("list", "investigations", group=PRODUCT_GROUP)
 
@@ -41,12 +38,6 @@ async def get_usage(ask: CheckedRequest) -> UsageView:
     return UsageView.of(query.by, query.days, sums, query.limit)
 
 
-async def get_queue(ask: CheckedRequest) -> QueueView:
-    """Returns the depth of the queue and the live workers."""
-    depth = await ask.services.reads.queue_depth()
-    return QueueView.of(depth, await Trace(ask.services.pool).workers(MAX_WORKERS))
-
-
 ROUTES = (
     Route(
         method="GET",
@@ -57,14 +48,5 @@ ROUTES = (
         permission=_LIST,
         query=UsageQuery,
         response=UsageView,
-    ),
-    Route(
-        method="GET",
-        path="/queue",
-        operation="getQueue",
-        summary="Get the queue and its workers",
-        handler=get_queue,
-        permission=_LIST,
-        response=QueueView,
     ),
 )

@@ -11,6 +11,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.objects import list_permission, may_list, paginate, raw_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import WarningList, WarningView
+from tarsy.http.views.configured_objects import problems
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import Agent, AlertRoute, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
@@ -25,14 +26,6 @@ _KINDS: tuple[type[AnyResource], ...] = (
     MCPServer,
     Skill,
 )
-_WANTED = (
-    ConditionType.READY,
-    ConditionType.AVAILABLE,
-    ConditionType.VERIFIED,
-    ConditionType.SERVING,
-    ConditionType.NOTIFICATIONS_READY,
-)
-_UNWANTED = (ConditionType.TOOLS_CHANGED,)
 
 
 async def list_warnings(ask: CheckedRequest) -> WarningList:
@@ -55,9 +48,8 @@ def warnings(raw: Mapping[str, Any]) -> Iterable[WarningView]:
     except InvalidResource as error:
         yield WarningView(**where, type=ConditionType.READY, reason="Invalid", message=str(error))
         return
-    for one in resource.status.conditions:
-        if (one.type in _WANTED and one.status == "False") or (one.type in _UNWANTED and one.status == "True"):
-            yield WarningView(**where, type=one.type, reason=one.reason, message=one.message)
+    for one in problems(resource):
+        yield WarningView(**where, type=one.type, reason=one.reason, message=one.message)
 
 
 ROUTES = (

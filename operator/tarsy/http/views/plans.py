@@ -1,11 +1,16 @@
-"""Models of the plan that an investigation would follow, in brief."""
+"""Models of the plan that an investigation would follow, in brief and as a tree."""
 
+from collections.abc import Mapping
 from typing import Annotated, Self
 
 from pydantic import Field
 
 from tarsy.http.models import Body, View
-from tarsy.plan.model import AgentPlan, EscalationPlan, Plan, ServerPlan
+from tarsy.http.views.configured_objects import ObjectRefView
+from tarsy.plan.errors import FieldPath
+from tarsy.plan.model import AgentPlan, EscalationPlan, ObjectRef, ServerPlan
+from tarsy.plan.outline import OutlineNode, outline
+from tarsy.plan.resolve import Explained
 from tarsy.resources.schema import AlertType, ObjectName
 
 
@@ -103,6 +108,67 @@ class PlannedStage(View):
     )
 
 
+class SettingView(View):
+    """A setting of a part of a plan, with the field that it comes from."""
+
+    name: str
+    value: str
+    origin: "OriginView | None" = Field(description="Null: built in.")
+    about: ObjectRefView | None = Field(description="Object that it names.")
+    warnings: tuple[str, ...] = Field(description="What is wrong with that object now.")
+
+
+class OriginView(ObjectRefView):
+    """A field of an object."""
+
+    field: str
+
+
+class PlanNode(View):
+    """A part of a plan, as `tarsy plan` draws it."""
+
+    what: str = Field(description="Chain, stage, agent, synthesis, limits and so on.")
+    name: str
+    note: str
+    about: ObjectRefView | None = Field(description="Object that it stands for.")
+    settings: tuple[SettingView, ...]
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...] = Field(description="What is wrong with its object now.")
+    parts: tuple["PlanNode", ...]
+
+    @classmethod
+    def of(cls, node: OutlineNode, warnings: Mapping[tuple[str, str, str], tuple[str, ...]]) -> Self:
+        """Converts a part of an outline.
+
+        Args:
+            node: the part.
+            warnings: what is wrong with objects, by kind, namespace and name.
+        """
+
+        def wrong(ref: ObjectRef | None) -> tuple[str, ...]:
+            return () if ref is None else warnings.get((ref.kind, ref.namespace, ref.name), ())
+
+        return cls(
+            what=node.what,
+            name=node.name,
+            note=node.note,
+            about=_ref(node.about),
+            settings=tuple(
+                SettingView(
+                    name=row.name,
+                    value=row.value,
+                    origin=_origin(row.origin),
+                    about=_ref(row.about),
+                    warnings=wrong(row.about),
+                )
+                for row in node.settings
+            ),
+            sentences=tuple(node.sentences),
+            warnings=wrong(node.about),
+            parts=tuple(cls.of(part, warnings) for part in node.parts),
+        )
+
+
 class PlanView(View):
     """The plan that an alert of this type would follow now, or why there is none."""
 
@@ -115,10 +181,17 @@ class PlanView(View):
     stages: tuple[PlannedStage, ...] = ()
     executive_summary: bool = False
     errors: tuple[str, ...] = Field(default=(), description="Why no investigation would start. Empty: it would.")
+    tree: PlanNode | None = Field(default=None, description="The whole plan. Null: there is none.")
 
     @classmethod
-    def of(cls, plan: Plan) -> Self:
-        """Converts a plan."""
+    def of(cls, explained: Explained, warnings: Mapping[tuple[str, str, str], tuple[str, ...]]) -> Self:
+        """Converts a plan.
+
+        Args:
+            explained: the plan with the sources of its settings.
+            warnings: what is wrong with its objects, by kind, namespace and name.
+        """
+        plan = explained.plan
         stages = tuple(
             PlannedStage(
                 name=stage.name,
@@ -140,6 +213,7 @@ class PlanView(View):
             deadline_seconds=plan.limits.investigation_seconds,
             stages=stages,
             executive_summary=plan.executive_summary is not None,
+            tree=PlanNode.of(outline(explained), warnings),
         )
 
     @classmethod
@@ -162,3 +236,11 @@ class PlanView(View):
             deadline_seconds=None,
             errors=errors,
         )
+
+
+def _ref(ref: ObjectRef | None) -> ObjectRefView | None:
+    return None if ref is None else ObjectRefView(kind=ref.kind, namespace=ref.namespace, name=ref.name)
+
+
+def _origin(at: FieldPath | None) -> OriginView | None:
+    return None if at is None else OriginView(kind=at.kind, namespace=at.namespace, name=at.name, field=at.path)

@@ -1,20 +1,17 @@
-"""Models of the usage report and of the queue.
+"""Models of the usage report.
 
 Decision: calls of unknown usage or cost are counted beside the sum of the known ones; a sum is never estimated.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Self
-from uuid import UUID
 
 from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import dollars
-from tarsy.record.trace import LiveWorker
-from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
+from tarsy.record.usage_report import UsageBy, UsageSum
 
 
 class UsageItem(View):
@@ -67,42 +64,6 @@ class UsageView(View):
             items=tuple(UsageItem.of(one) for one in shown),
             omitted=len(sums) - len(shown),
             total=UsageItem.of(total(sums)),
-        )
-
-
-class WorkerView(View):
-    """A live worker."""
-
-    id: UUID
-    host: str
-    started_at: datetime
-    expires_at: datetime = Field(description="Time at which the worker counts as lost unless it renews its lease.")
-    runs: int = Field(description="Number of investigations and answers that it is running.")
-
-    @classmethod
-    def of(cls, found: LiveWorker) -> Self:
-        """Converts a recorded worker."""
-        return cls(
-            id=found.id, host=found.host, started_at=found.started_at, expires_at=found.expires_at, runs=found.runs
-        )
-
-
-class QueueView(View):
-    """Depth of the queue, and the live workers."""
-
-    pending: int
-    running: int
-    orphaned: int = Field(description="Runs in progress whose worker was lost. Another worker resumes them.")
-    workers: tuple[WorkerView, ...]
-
-    @classmethod
-    def of(cls, depth: QueueDepth, workers: Sequence[LiveWorker]) -> Self:
-        """Converts the recorded queue."""
-        return cls(
-            pending=depth.pending,
-            running=depth.running,
-            orphaned=depth.orphaned,
-            workers=tuple(WorkerView.of(worker) for worker in workers),
         )
 
 

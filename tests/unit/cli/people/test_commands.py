@@ -15,8 +15,8 @@ from tarsy.cli.plugin import new_app
 RUNNER = CliRunner()
 COMMANDS = [
     "accept-tools", "alerts", "approvals", "approve", "cancel", "changes", "chat", "compare", "completion", "conclude",
-    "eval", "precedents", "quota", "reject", "replay", "retry", "review", "reviews", "schedules", "score", "scores",
-    "skills", "timeline", "tools", "trace", "triage", "usage", "verdict", "verify", "why",
+    "eval", "plan", "precedents", "queue", "quota", "reject", "replay", "retry", "review", "reviews", "schedules",
+    "score", "scores", "skills", "timeline", "tools", "trace", "triage", "usage", "verdict", "verify", "why", "workers",
 ]  # fmt: skip
 
 
