@@ -3,6 +3,7 @@
  */
 import { FLAWS } from "../words";
 import { readReviewState, type ReviewState } from "./review";
+import { NO_SYSTEM_QUERY, type SystemQuery } from "./system";
 
 export type Route =
   | { view: "list"; query: ListQuery }
@@ -15,7 +16,7 @@ export type Route =
   | { view: "reviews"; state: ReviewState }
   | { view: "approval"; namespace: string; name: string }
   | { view: "submit" }
-  | { view: "system" }
+  | { view: "system"; query: SystemQuery }
   | { view: "usage"; by: string; days: number }
   | { view: "sign-in"; code: string; next: string }
   | { view: "nowhere" };
@@ -56,8 +57,9 @@ export function parse(hash: string): Route {
     case "reviews":
       return { view: "reviews", state: readReviewState(query.get("state")) };
     case "submit":
-    case "system":
       return { view: first };
+    case "system":
+      return { view: "system", query: readSystem(query) };
     case "usage": {
       const days = Number(query.get("days"));
       return { view: "usage", by: query.get("by") ?? "day", days: days >= 1 && days <= 366 ? Math.floor(days) : 30 };
@@ -86,6 +88,16 @@ function readList(query: URLSearchParams): ListQuery {
   const sort = query.get("sort");
   if (sort && (SORTS as readonly string[]).includes(sort)) found.sort = sort;
   return found;
+}
+
+function readSystem(query: URLSearchParams): SystemQuery {
+  const names = Object.keys(NO_SYSTEM_QUERY) as (keyof SystemQuery)[];
+  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""])) as SystemQuery;
+}
+
+export function systemLink(query: SystemQuery): string {
+  const text = new URLSearchParams(Object.entries(query).filter(([, value]) => value)).toString();
+  return `#/system${text ? `?${text}` : ""}`;
 }
 
 export function listLink(query: ListQuery): string {

@@ -1,165 +1,127 @@
-/** Shows chains, tool servers, skills, models and schedules with their warnings, the queue and the workers. */
-import type { ReactNode } from "react";
-import type { Chains, McpServers, Providers, Queue, Runbooks, Schedules, Skills, Warnings } from "../api/types";
-import { between, counted } from "../logic/format";
-import { scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
+/** Shows why nothing starts, which object is broken, and what an alert would run. */
+import { useMemo, type ReactNode } from "react";
+import type { ActivityShown, Chains, ConfigurationShown, Queue, Runbooks, WorkersShown } from "../api/types";
+import { counted } from "../logic/format";
+import { systemLink } from "../logic/route";
+import { filtered, healthCounts, hoursByObject, NO_SYSTEM_QUERY, whatIsBroken, whyNothingStarts, type SystemQuery } from "../logic/system";
+import { ConfigurationList } from "../parts/ConfigurationList";
+import { go, scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
 import { Empty, Problem, Section } from "../parts/parts";
-import { ScheduleDetails } from "../parts/Schedules";
-import { RunbookDetails, SkillDetails } from "../parts/Skills";
-import { COLUMNS, EMPTY, READY, SECTIONS, VIEWS } from "../words";
+import { PlanViewer } from "../parts/PlanTree";
+import { QueueList, WorkerList } from "../parts/QueueList";
+import { RunbookDetails } from "../parts/Skills";
+import { ACTIONS, EMPTY, HEALTH, SECTIONS, SYSTEM, VIEWS } from "../words";
 
 const SECONDS = 10;
+const ACTIVITY_SECONDS = 60;
+const FORBIDDEN = 403;
 const LIBRARY = "tarsy-library";
 
-export default function System() {
+export default function System({ query }: { query: SystemQuery }) {
   useTitle(VIEWS.system);
   const world = useWorld();
   // Objects of the library apply to every namespace, so they are always shown.
   const chosen = scope(world);
   const namespace = chosen.length === 0 || chosen.includes(LIBRARY) || !world.namespaces.items.includes(LIBRARY) ? chosen : [...chosen.slice(0, 19), LIBRARY];
-  const query = { namespace, limit: 200 };
-  const warnings = useGet<Warnings>("/warnings", query, SECONDS);
-  const servers = useGet<McpServers>("/mcpservers", query, SECONDS);
-  const providers = useGet<Providers>("/llmproviders", query, SECONDS);
-  const chains = useGet<Chains>("/chains", query, SECONDS);
-  const runbooks = useGet<Runbooks>("/runbooks", query, SECONDS);
-  const skills = useGet<Skills>("/skills", query, SECONDS);
-  const schedules = useGet<Schedules>("/alertschedules", { namespace: scope(useWorld()), limit: 200 }, SECONDS);
-  const queue = useGet<Queue>("/queue", {}, SECONDS);
+  const queue = useGet<Queue>("/queue", { namespace: chosen }, SECONDS);
+  const workers = useGet<WorkersShown>("/workers", {}, SECONDS);
+  const configuration = useGet<ConfigurationShown>("/configuration", { namespace }, SECONDS);
+  const activity = useGet<ActivityShown>("/configuration/activity", { namespace: chosen }, ACTIVITY_SECONDS);
+  const chains = useGet<Chains>("/chains", { namespace, limit: 200 }, ACTIVITY_SECONDS);
+  const runbooks = useGet<Runbooks>("/runbooks", { namespace, limit: 200 }, ACTIVITY_SECONDS);
   const now = useNow(true);
   return (
-    <div className="view wide">
+    <div className="view wide system" aria-busy={queue.loading || configuration.loading || undefined}>
       <h1>{VIEWS.system}</h1>
-      <div className="grid">
-        <Section title={SECTIONS.warnings}>
-          <List loaded={warnings} none={EMPTY.noWarnings}>
-            {warnings.value?.items.map((one) => (
-              <li key={`${one.kind}/${one.namespace}/${one.name}/${one.type}`}>
-                <strong>{one.kind} {one.namespace}/{one.name}</strong> <span className="bad">{one.type}: {one.reason}</span>
-                <p className="hint">{one.message}</p>
-              </li>
-            ))}
-          </List>
-        </Section>
+      <Answers queue={queue} configuration={configuration} />
+      <div className="two-cards">
         <Section title={SECTIONS.queue}>
           {queue.error && <Problem error={queue.error} />}
-          {queue.value && (
-            <>
-              <dl className="figures">
-                <div><dt>{COLUMNS.queued}</dt><dd>{queue.value.pending}</dd></div>
-                <div><dt>{COLUMNS.running}</dt><dd>{queue.value.running}</dd></div>
-                <div><dt>{COLUMNS.orphaned}</dt><dd>{queue.value.orphaned}</dd></div>
-              </dl>
-              <ul className="plain-list">
-                {queue.value.workers.map((worker) => (
-                  <li key={worker.id}>{worker.host} <span className="hint">{counted(worker.runs, "runs")}, up for {between(worker.startedAt, null, now)}</span></li>
-                ))}
-              </ul>
-            </>
-          )}
+          {queue.value && <QueueList queue={queue.value} now={now} />}
         </Section>
-        <Section title={SECTIONS.chains}>
-          <List loaded={chains} none={EMPTY.noChains}>
-            {chains.value?.items.map((chain) => (
-              <li key={chain.uid}>
-                <Ready ready={chain.ready} /> <strong>{chain.namespace}/{chain.name}</strong>
-                <span className="hint"> {chain.alertTypes.join(", ")}</span>
-                <p className="stages-line">
-                  {chain.stages.map((stage) => `${stage.name} (${stage.agents.join(" + ")}${stage.replicas > 1 ? ` ×${stage.replicas}` : ""})`).join(" → ")}
-                </p>
-                <Conditions conditions={chain.conditions} />
-              </li>
-            ))}
-          </List>
-        </Section>
-        <Section title={SECTIONS.servers}>
-          <List loaded={servers} none={EMPTY.noServers}>
-            {servers.value?.items.map((server) => (
-              <li key={server.uid}>
-                <Ready ready={server.available ?? server.ready} /> <strong>{server.namespace}/{server.name}</strong>
-                <span className="hint"> {server.transport}, {server.toolPolicy}</span>
-                {server.tools.length > 0 && (
-                  <details>
-                    <summary>{counted(server.toolCount ?? server.tools.length, "tools")}</summary>
-                    <p className="stages-line">{server.tools.join(", ")}</p>
-                  </details>
-                )}
-                {server.lastError && <p className="bad">{server.lastError}</p>}
-                <Conditions conditions={server.conditions} />
-              </li>
-            ))}
-          </List>
-        </Section>
-        <Section title={SECTIONS.skills}>
-          <List loaded={skills} none={EMPTY.noSkills}>
-            {skills.value?.items.map((one) => (
-              <li key={one.uid}>
-                <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
-                <SkillDetails skill={one} />
-                <Conditions conditions={one.conditions} />
-              </li>
-            ))}
-          </List>
-        </Section>
-        <Section title={SECTIONS.schedules}>
-          <List loaded={schedules} none={EMPTY.noSchedules}>
-            {schedules.value?.items.map((one) => (
-              <li key={one.uid}>
-                <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
-                <ScheduleDetails schedule={one} />
-                <Conditions conditions={one.conditions} />
-              </li>
-            ))}
-          </List>
-        </Section>
-        <Section title={SECTIONS.runbooks}>
-          <List loaded={runbooks} none={EMPTY.noRunbooks}>
-            {runbooks.value?.items.map((one) => (
-              <li key={`${one.kind}/${one.namespace}/${one.name}`}>
-                <strong>{one.kind} {one.namespace}/{one.name}</strong>
-                <RunbookDetails runbook={one} />
-              </li>
-            ))}
-          </List>
-        </Section>
-        <Section title={SECTIONS.providers}>
-          <List loaded={providers} none={EMPTY.noProviders}>
-            {providers.value?.items.map((one) => (
-              <li key={one.uid}>
-                <Ready ready={one.ready} /> <strong>{one.namespace}/{one.name}</strong>
-                <span className="hint"> {one.type} {one.model}{one.hasRates ? "" : ", cost unknown"}</span>
-                <Conditions conditions={one.conditions} />
-              </li>
-            ))}
-          </List>
+        <Section title={SECTIONS.workers}>
+          {workers.error?.status === FORBIDDEN && <p className="hint">{SYSTEM.workersForbidden}</p>}
+          {workers.error && workers.error.status !== FORBIDDEN && <Problem error={workers.error} />}
+          {workers.value && <WorkerList workers={workers.value} now={now} />}
         </Section>
       </div>
+      <Objects configuration={configuration} activity={activity} query={query} />
+      <Section title={SECTIONS.plan}>
+        {chains.error && <Problem error={chains.error} />}
+        {chains.value && <PlanViewer chains={chains.value.items} query={query} />}
+      </Section>
+      <Section title={SECTIONS.runbooks}>
+        {runbooks.error && <Problem error={runbooks.error} />}
+        {runbooks.value?.items.length === 0 && <Empty>{EMPTY.noRunbooks}</Empty>}
+        <ul className="plain-list">
+          {runbooks.value?.items.map((one) => (
+            <li key={`${one.kind}/${one.namespace}/${one.name}`}>
+              <strong>{one.kind} {one.namespace}/{one.name}</strong>
+              <RunbookDetails runbook={one} />
+            </li>
+          ))}
+        </ul>
+      </Section>
     </div>
   );
 }
 
-function List({ loaded, none, children }: { loaded: Loaded<{ items: readonly unknown[] }>; none: string; children: ReactNode }) {
+function Answers({ queue, configuration }: { queue: Loaded<Queue>; configuration: Loaded<ConfigurationShown> }) {
   return (
-    <>
-      {loaded.error && <Problem error={loaded.error} />}
-      {loaded.value && (loaded.value.items.length > 0 ? <ul className="plain-list">{children}</ul> : <Empty>{none}</Empty>)}
-    </>
+    <dl className="answers">
+      <Answer question={SYSTEM.whyNothing} told={queue.value && whyNothingStarts(queue.value)} refused={queue.error?.message} />
+      <Answer question={SYSTEM.whatBroken} told={configuration.value && whatIsBroken(configuration.value)} refused={configuration.error?.message} />
+    </dl>
   );
 }
 
-function Ready({ ready }: { ready: boolean | null }) {
-  const state = ready === null ? "pending" : ready ? "completed" : "failed";
+function Answer({ question, told, refused }: { question: string; told: { text: string; bad: boolean } | null; refused: string | undefined }) {
   return (
-    <span className={`badge state-${state}`}>
-      <span className="dot" aria-hidden="true" />
-      {ready === null ? READY.unknown : ready ? READY.yes : READY.no}
-    </span>
+    <div>
+      <dt>{question}</dt>
+      <dd className={told?.bad || refused ? "bad" : undefined}>{told?.text ?? refused ?? EMPTY.loading}</dd>
+    </div>
   );
 }
 
-function Conditions({ conditions }: { conditions: readonly { type: string; status: string; reason: string; message: string }[] }) {
-  const wrong = conditions.filter((one) => one.status === "False");
-  return wrong.map((one) => (
-    <p key={one.type} className="hint">{one.type}: {one.reason}. {one.message}</p>
-  ));
+type ObjectsProps = { configuration: Loaded<ConfigurationShown>; activity: Loaded<ActivityShown>; query: SystemQuery };
+
+function Objects({ configuration, activity, query }: ObjectsProps) {
+  const all = configuration.value?.items;
+  const items = useMemo(() => (all ? filtered(all, query) : []), [all, query]);
+  const hours = useMemo(() => (activity.value ? hoursByObject(activity.value) : new Map()), [activity.value]);
+  const change = (changes: Partial<SystemQuery>) => go(systemLink({ ...query, ...changes }), true);
+  return (
+    <Section title={SECTIONS.configuration}>
+      {configuration.error && <Problem error={configuration.error} />}
+      {activity.error && <Problem error={activity.error} />}
+      {all && (
+        <>
+          <div className="filters">
+            <input type="search" aria-label={SYSTEM.search} placeholder={SYSTEM.search} value={query.search} onChange={(event) => change({ search: event.target.value })} />
+            <Choice label={SYSTEM.anyKind} value={query.kind} onChange={(kind) => change({ kind })}>
+              {configuration.value?.kinds.map((kind) => <option key={kind}>{kind}</option>)}
+            </Choice>
+            <Choice label={SYSTEM.anyHealth} value={query.health} onChange={(health) => change({ health })}>
+              {healthCounts(all).map(([health, n]) => <option key={health} value={health}>{`${HEALTH[health]} (${n})`}</option>)}
+            </Choice>
+            {(query.search || query.kind || query.health) && <button type="button" className="quiet" onClick={() => go(systemLink(NO_SYSTEM_QUERY), true)}>{ACTIONS.clear}</button>}
+            <span className="hint" role="status">{counted(items.length, "objects")}</span>
+          </div>
+          {activity.value && <p className="hint">{SYSTEM.strip}</p>}
+          {items.length === 0 ? <Empty>{all.length === 0 ? SYSTEM.noObjects : SYSTEM.noMatch}</Empty> : <ConfigurationList items={items} hours={hours} query={query} />}
+          {configuration.value?.continue && <p className="hint">{SYSTEM.moreNotShown}</p>}
+        </>
+      )}
+    </Section>
+  );
+}
+
+function Choice({ label, value, onChange, children }: { label: string; value: string; onChange: (value: string) => void; children: ReactNode }) {
+  return (
+    <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)}>
+      <option value="">{label}</option>
+      {children}
+    </select>
+  );
 }
