@@ -1,6 +1,6 @@
 # syntax is that of the engine's own BuildKit: no frontend is downloaded.
 #
-# One image for the operator, its workers and the shipped tool server. Both stages start from the same base, so the
+# One image for the operator, its workers, the shipped tool server and the gateway of others. Both stages start from the same base, so the
 # virtual environment made in the first runs in the second. Any base with python3 (3.11 or newer) and its venv module
 # will do. A pip configuration (an index of your own) goes in as the secret `pip`, never into a layer:
 #   docker build --secret id=pip,src="$HOME/.config/pip/pip.conf" -t tarsy-operator:dev .
@@ -12,6 +12,8 @@ ARG BASE_IMAGE=python:3.13-slim-bookworm
 ARG NODE_IMAGE=node:22-bookworm-slim
 # Where there is no such image: `make page` on the machine, and --build-arg PAGE=made takes that.
 ARG PAGE=built
+ARG COMPILER_IMAGE=gcc:14-bookworm
+ARG LAUNCHER=built
 
 FROM ${NODE_IMAGE} AS page-built
 WORKDIR /src/operator/page
@@ -24,6 +26,17 @@ FROM scratch AS page-made
 COPY operator/tarsy/http/page /src/operator/tarsy/http/page
 
 FROM page-${PAGE} AS page
+
+# What starts tool servers in images of others: one program, linked statically. Any image with a C compiler and a C library
+# as an archive will do; where there is none, `make launcher` on the machine, and --build-arg LAUNCHER=made takes that.
+FROM ${COMPILER_IMAGE} AS launcher-built
+COPY operator/launcher /src
+RUN /src/build.sh /tarsy-launcher
+
+FROM scratch AS launcher-made
+COPY build/tarsy-launcher /tarsy-launcher
+
+FROM launcher-${LAUNCHER} AS launcher
 
 FROM ${BASE_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -59,6 +72,7 @@ ENV PATH=/opt/tarsy/bin:$PATH \
     HOME=/tmp \
     LOGNAME=tarsy
 COPY --from=build /opt/tarsy /opt/tarsy
+COPY --from=launcher /tarsy-launcher /opt/tarsy/bin/tarsy-launcher
 WORKDIR /tmp
 USER 65532:65532
 ENTRYPOINT ["tarsy"]

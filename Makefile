@@ -38,6 +38,15 @@ demo-remediation: ## Propose a change, approve it, and make it with a real tool 
 	@$(MAKE) --no-print-directory -j 2 .venv/ready page-where-node-is
 	$(BIN)/tarsy demo --scenario remediation $(if $(REMEDY),--remedy $(REMEDY))
 
+# Statically linked: it runs in images of others. The image builds it by the same line.
+.PHONY: launcher
+LAUNCHER := build/tarsy-launcher
+launcher: $(LAUNCHER) ## Build the program that starts stdio tool servers in their own images (needs a C compiler)
+
+$(LAUNCHER): operator/launcher/launcher.c operator/launcher/build.sh
+	@mkdir -p build
+	@operator/launcher/build.sh $@
+
 monitoring-servers: .venv/ready ## Find or fetch Prometheus and Alertmanager (once a machine)
 	$(BIN)/python -m tarsy_dev.monitoring.binaries
 

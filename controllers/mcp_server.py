@@ -70,8 +70,8 @@ async def reconcile(server: MCPServer, context: ReconcileContext) -> float | Non
         errors += stdio_errors(server, checks.policy.allow_stdio)
     errors += pin_errors(server, plan)
     workload = Workload(server.status.workload)
-    if context.settings.operator_namespace is not None and not errors:
-        workload = await keep_workload(server, client, context.settings.operator_namespace, context.settings.pod_users)
+    if context.settings.pods is not None and not errors:
+        workload = await keep_workload(server, client, context.settings.pods)
         errors += workload.problems
         waits += [workload.again] if workload.again is not None else []
     if checks is not None and not errors and not _only_in_runs(plan):

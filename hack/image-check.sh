@@ -65,15 +65,17 @@ contained() {
 [[ -n ${BASE_IMAGE:-} ]] || make_base
 
 echo "== build"
+make --silent launcher
 secret=()
 pip_config=${PIP_CONFIG_FILE:-/etc/pip.conf}
 [[ -r $pip_config ]] && secret=(--secret "id=pip,src=$pip_config")
 DOCKER_BUILDKIT=1 "$docker" build --network=host --progress=plain --build-arg "BASE_IMAGE=$BASE_IMAGE" \
-    --build-arg PAGE=made "${secret[@]}" --tag "$image" . >"$work/build.log" 2>&1 || { tail -n 40 "$work/build.log" >&2; fail "the build failed"; }
+    --build-arg PAGE=made --build-arg LAUNCHER=made "${secret[@]}" --tag "$image" . >"$work/build.log" 2>&1 || { tail -n 40 "$work/build.log" >&2; fail "the build failed"; }
 "$docker" image inspect --format 'size {{.Size}} bytes, user {{.Config.User}}, entry point {{.Config.Entrypoint}}' "$image"
 
 echo "== the command line, the CRDs, the shipped manifests and the tool server are in it"
 contained --rm "$image" --help >/dev/null || fail "tarsy --help failed"
+contained --rm --entrypoint tarsy-launcher "$image" --install /tmp || fail "the launcher does not run"
 kinds=$(contained --rm "$image" crds | grep -c '^kind: CustomResourceDefinition')
 [[ $kinds == "$(find crds -name '*.yaml' ! -name kustomization.yaml | wc -l)" ]] || fail "tarsy crds printed $kinds kinds"
 contained --rm --entrypoint python "$image" -c '

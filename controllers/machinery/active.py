@@ -197,9 +197,10 @@ class ActiveController:
             yield ROUND_SECONDS, Incidents(client, self._cache, store.intake, queue.add).round
         if store.outcomes is not None:
             yield OUTCOME_SECONDS, OutcomeRounds(store.outcomes, store.reads, self._publisher.again).round
-        if (running := self._periodic.running) is not None:
-            library, users = self._settings.library_namespace, self._settings.pod_users
-            yield WORKLOADS_SECONDS, RunWorkloads(client, self._cache, running, library, users=users).round
+        running, pods = self._periodic.running, self._settings.pods
+        if running is not None and pods is not None:
+            library = self._settings.library_namespace
+            yield WORKLOADS_SECONDS, RunWorkloads(client, self._cache, running, library, pods).round
         if store.approvals is not None:
             requests = ApprovalRequests(client, self._cache, store.approvals, store.runs.wake, queue.add)
             yield ASKING_SECONDS, requests.round

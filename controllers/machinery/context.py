@@ -19,7 +19,7 @@ from tarsy.controllers.readiness.serving import ServedCalls
 from tarsy.controllers.runs.inputs import KeptText, no_text
 from tarsy.controllers.runs.runbooks import Runbooks
 from tarsy.controllers.schedules.times import FiringResult
-from tarsy.controllers.tool_workloads.pod_users import PodUsers
+from tarsy.controllers.tool_workloads.pod_rules import PodSettings
 from tarsy.engine.ports import Models
 from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
@@ -156,11 +156,8 @@ class ControllerSettings:
     namespaces: tuple[str, ...] = ()
     """Namespaces that the operator watches; empty: all."""
 
-    operator_namespace: str | None = None
-    """Namespace of operator and workers, which may reach the workloads of MCPServers; None: no workload is made."""
-
-    pod_users: PodUsers = "Auto"
-    """Who chooses user and group of the pods of those workloads."""
+    pods: PodSettings | None = None
+    """Settings of the pods of MCPServers; None: no workload is made."""
 
     git_hosts: tuple[str, ...] = ()
     """Hosts of Git repositories that the administrator allows."""

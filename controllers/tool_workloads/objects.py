@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.tool_workloads.acting import ACCOUNT, DIRECTORY, KUBECONFIG_KEY, Acting
+from tarsy.controllers.tool_workloads.acting import ACCOUNT, Acting
+from tarsy.controllers.tool_workloads.pods import PORT_NAME, PodRules, pod
 from tarsy.kube.credentials import LABEL
 from tarsy.plan.workload import PORT, TOKEN_KEY, policy_name, workload_name
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
-from tarsy.resources.v1alpha1.workload import Amounts, EnvVar, Run
+from tarsy.resources.v1alpha1.workload import Run
 
 Object = dict[str, Any]
 _NAME = "tarsy-tool"
@@ -22,14 +23,8 @@ SERVER_LABEL = "tarsy.dev/mcp-server"
 RUN_LABEL = "tarsy.dev/run"
 WORKLOAD_LABEL = "tarsy.dev/workload"
 TTL_SECONDS = 60
-STARTS_ASKED = 150
-"""Each two seconds: a tool server may take five minutes to listen."""
 
-_USER = 65532
-_KUBECONFIG = "KUBECONFIG"
-_PORT = "mcp"
 _OURS = ("tarsy-operator", "tarsy-worker")
-_IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
 def labels(server: str, run: UUID | None = None, account: str | None = None) -> dict[str, str]:
@@ -95,7 +90,7 @@ def service(server: MCPServer, by: Object, run: UUID | None = None, account: str
         "metadata": _metadata(server, by, run, account),
         "spec": {
             "selector": _selector(server.metadata.name, run, account),
-            "ports": [{"name": _PORT, "port": PORT, "targetPort": _PORT, "protocol": "TCP"}],
+            "ports": [{"name": PORT_NAME, "port": PORT, "targetPort": PORT_NAME, "protocol": "TCP"}],
         },
     }
 
@@ -123,7 +118,7 @@ def network_policy(server: MCPServer, by: Object, operator_namespace: str) -> Ob
                     "from": [
                         {"namespaceSelector": {"matchLabels": place}, "podSelector": {"matchExpressions": [ours]}}
                     ],
-                    "ports": [{"port": _PORT, "protocol": "TCP"}],
+                    "ports": [{"port": PORT_NAME, "protocol": "TCP"}],
                 }
             ],
             "egress": [{"ports": [{"port": number, "protocol": protocol} for number, protocol in ports]}],
@@ -131,16 +126,16 @@ def network_policy(server: MCPServer, by: Object, operator_namespace: str) -> Ob
     }
 
 
-def deployment(server: MCPServer, run: Run, by: Object, *, assigned: bool = False) -> Object:
+def deployment(server: MCPServer, run: Run, by: Object, rules: PodRules) -> Object:
     """Makes the workload of scope Shared.
 
     Args:
         server: the MCPServer.
         run: its `spec.run`.
         by: the owner reference.
-        assigned: whether the cluster assigns user and group of the pod.
+        rules: of the cluster, about its pod.
     """
-    pod = _pod(server, run, "Always", assigned=assigned)
+    template = pod(server, run, "Always", rules)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -149,7 +144,7 @@ def deployment(server: MCPServer, run: Run, by: Object, *, assigned: bool = Fals
             "replicas": 1,
             "revisionHistoryLimit": 1,
             "selector": {"matchLabels": _selector(server.metadata.name)},
-            "template": {"metadata": {"labels": labels(server.metadata.name)}, "spec": pod},
+            "template": {"metadata": {"labels": labels(server.metadata.name)}, "spec": template},
         },
     }
 
@@ -160,9 +155,8 @@ def job(
     by: Object,
     identity: UUID,
     seconds: int,
+    rules: PodRules,
     account: str | None = None,
-    *,
-    assigned: bool = False,
 ) -> Object:
     """Makes the workload of scope PerRun, which ends after `seconds` if nobody deletes it before.
 
@@ -172,8 +166,8 @@ def job(
         by: what owns it.
         identity: the run's.
         seconds: how long it may live.
+        rules: of the cluster, about its pod.
         account: the agent's ServiceAccount that it acts as, by what is in its Secret.
-        assigned: whether the cluster assigns user and group of the pod.
     """
     return {
         "apiVersion": "batch/v1",
@@ -185,7 +179,7 @@ def job(
             "backoffLimit": 3,
             "template": {
                 "metadata": {"labels": labels(server.metadata.name, identity, account)},
-                "spec": _pod(server, run, "OnFailure", identity, account, assigned=assigned),
+                "spec": pod(server, run, "OnFailure", rules, identity, account),
             },
         },
     }
@@ -208,89 +202,3 @@ def _selector(server: str, run: UUID | None = None, account: str | None = None) 
     if account is not None:
         found[WORKLOAD_LABEL] = workload_name(server, run, account)
     return found
-
-
-def _pod(
-    server: MCPServer,
-    run: Run,
-    restart: str,
-    identity: UUID | None = None,
-    account: str | None = None,
-    *,
-    assigned: bool,
-) -> Object:
-    own = run.service_account_name if account is None else None
-    token = {"secretName": workload_name(server.metadata.name, identity, account), "defaultMode": 0o440}
-    return {
-        **({"serviceAccountName": own} if own else {}),
-        "automountServiceAccountToken": own is not None,
-        "enableServiceLinks": False,
-        "restartPolicy": restart,
-        "terminationGracePeriodSeconds": 30,
-        "securityContext": {
-            "runAsNonRoot": True,
-            **({} if assigned else {"runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER}),
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [_container(server, run, acting=account is not None)],
-        "volumes": [
-            {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
-            {"name": "token", "secret": token},
-        ],
-    }
-
-
-def _container(server: MCPServer, run: Run, *, acting: bool) -> Object:
-    wrapped = server.spec.transport.type == "stdio"
-    variables = [_variable(item) for item in run.env if not (acting and item.name == _KUBECONFIG)]
-    if acting:
-        variables.append({"name": _KUBECONFIG, "value": f"{DIRECTORY}/{KUBECONFIG_KEY}"})
-    passed = [variable["name"] for variable in variables]
-    command, arguments = _gateway(run, passed) if wrapped else (list(run.command or ()), list(run.args))
-    alive: Object = {"httpGet": {"path": "/healthz", "port": _PORT}} if wrapped else {"tcpSocket": {"port": _PORT}}
-    return {
-        "name": "tool",
-        "image": run.image,
-        **({"command": [_literal(text) for text in command]} if command else {}),
-        **({"args": [_literal(text) for text in arguments]} if arguments else {}),
-        **({"env": variables} if variables else {}),
-        "ports": [{"name": _PORT, "containerPort": PORT if run.port is None else run.port, "protocol": "TCP"}],
-        "readinessProbe": {**alive, "periodSeconds": 5, "timeoutSeconds": 3},
-        "startupProbe": {**alive, "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": STARTS_ASKED},
-        "livenessProbe": {**alive, "periodSeconds": 20, "timeoutSeconds": 5},
-        "resources": {"requests": _amounts(run.resources.requests), "limits": _amounts(run.resources.limits)},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "tmp", "mountPath": "/tmp"},
-            {"name": "token", "mountPath": DIRECTORY, "readOnly": True},
-        ],
-    }
-
-
-def _gateway(run: Run, passed: list[str]) -> tuple[list[str], list[str]]:
-    """Makes the container arguments of the gateway, which starts the server's own command with the named variables."""
-    if run.service_account_name is not None:
-        passed = passed + [name for name in _IN_CLUSTER if name not in passed]
-    options = [f"--port={PORT}", f"--token-file={DIRECTORY}/{TOKEN_KEY}", "--json-logs"]
-    options += [f"--env={name}" for name in passed]
-    return ["tarsy", "mcp-gateway"], [*options, "--", *(run.command or ()), *run.args]
-
-
-def _variable(item: EnvVar) -> Object:
-    if item.value_from is None:
-        return {"name": item.name, "value": _literal(item.value or "")}
-    ref = item.value_from.secret_key_ref
-    return {"name": item.name, "valueFrom": {"secretKeyRef": {"name": ref.name, "key": ref.key}}}
-
-
-def _literal(text: str) -> str:
-    """Escapes a value: the kubelet would replace $(NAME) in it."""
-    return text.replace("$(", "$$(")
-
-
-def _amounts(amounts: Amounts) -> dict[str, str]:
-    return {name: text for name, text in (("cpu", amounts.cpu), ("memory", amounts.memory)) if text is not None}

@@ -20,7 +20,7 @@ from uuid import UUID
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.tool_workloads import objects
 from tarsy.controllers.tool_workloads.acting import ACCOUNT, Acting, Lender, renew_at, renewal
-from tarsy.controllers.tool_workloads.pod_users import PodUsers, assigned
+from tarsy.controllers.tool_workloads.pod_rules import PodSettings, lacks_gateway, pod_rules
 from tarsy.controllers.tool_workloads.shared import FIELD_MANAGER, new_token
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.tokens import TokenProblem
@@ -70,7 +70,7 @@ class RunWorkloads:
         cache: where MCPServers are known.
         running: the runs under way that have servers for themselves.
         library: the library's namespace.
-        users: who chooses user and group of the pods.
+        settings: of the pods.
         clock: monotonic seconds.
         wall: seconds since 1970.
     """
@@ -81,8 +81,8 @@ class RunWorkloads:
         cache: Cache,
         running: Running,
         library: str,
+        settings: PodSettings,
         *,
-        users: PodUsers = "Auto",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -90,7 +90,7 @@ class RunWorkloads:
         self._cache = cache
         self._running = running
         self._lender = Lender(client, library)
-        self._users = users
+        self._settings = settings
         self._clock = clock
         self._wall = wall
         self._made: dict[_Place, float | None] = {}  # and when its token is to be renewed, on the wall's clock
@@ -161,16 +161,17 @@ class RunWorkloads:
         acting = None
         if account is not None:
             if not (_is_of(job, server.metadata.uid) and _is_of(secret, job["metadata"]["uid"] if job else "")):
-                return self._put_off(
-                    wanted, f"a Job or Secret {namespace}/{name} exists and does not belong to it; delete it"
-                )
+                taken = f"a Job or Secret {namespace}/{name} exists and does not belong to it; delete it"
+                return self._put_off(wanted, f"has no ServiceAccount token: {taken}")
             if secret is None and (acting := await self._lent(wanted, account)) is None:
                 return None
         if job is None:
             seconds = int(wanted.seconds_left) + GRACE_SECONDS
             by = objects.owned_by(server)
-            chosen = await assigned(self._client, self._users)
-            made = objects.job(server, server.spec.run, by, run, seconds, account, assigned=chosen)
+            rules = await pod_rules(self._client, self._settings)
+            if lacks_gateway(server, rules):
+                return self._put_off(wanted, "has no workload: the image of its gateway is unknown")
+            made = objects.job(server, server.spec.run, by, run, seconds, rules, account)
             job = await self._client.create(made)
             _log.info("Job %s/%s created for run %s", namespace, name, run)
         by = objects.owner({"apiVersion": "batch/v1", "kind": "Job", "metadata": job["metadata"]})
@@ -208,12 +209,12 @@ class RunWorkloads:
                 meta.name, meta.namespace, wanted.run, wanted.namespace, account, self._wall()
             )
         except (TokenProblem, OpenFailed) as problem:
-            self._put_off(wanted, str(problem))
+            self._put_off(wanted, f"has no ServiceAccount token: {problem}")
             return None
 
     def _put_off(self, wanted: _Wanted, why: str) -> None:
         self._later[wanted.place] = self._clock() + AGAIN_SECONDS
-        _log.warning("%s of run %s has no ServiceAccount token: %s", wanted.server, wanted.run, why)
+        _log.warning("%s of run %s %s", wanted.server, wanted.run, why)
 
     async def _end(self, namespace: str, name: str) -> None:
         for kind in ("Secret", "Service", "Job"):

@@ -16,7 +16,8 @@ from typing import Any
 
 from tarsy.controllers.configuration import ConfigurationProblem
 from tarsy.controllers.tool_workloads import objects
-from tarsy.controllers.tool_workloads.pod_users import PodUsers, assigned
+from tarsy.controllers.tool_workloads.gateway_image import CONTAINER, DEPLOYMENT
+from tarsy.controllers.tool_workloads.pod_rules import PodSettings, lacks_gateway, pod_rules
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.workload import workload_name
@@ -27,6 +28,10 @@ NOT_READY_SECONDS = 5.0
 SETTLED_SECONDS = 60.0
 _KINDS = ("Deployment", "Service", "Secret", "NetworkPolicy")
 COMPONENT = "tenant-workloads"
+_NO_IMAGE = (
+    f"a stdio server needs the image of its gateway, and TARSy cannot read its own from container {CONTAINER} of "
+    f"Deployment {DEPLOYMENT}; set controller.gatewayImage (--gateway-image)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +49,13 @@ class Workload:
     again: float | None = None
 
 
-async def keep_workload(
-    server: MCPServer, client: KubeClient, operator_namespace: str, users: PodUsers = "Auto"
-) -> Workload:
+async def keep_workload(server: MCPServer, client: KubeClient, settings: PodSettings) -> Workload:
     """Creates, updates or deletes the workload of a server.
 
     Args:
         server: the object, which has no errors otherwise.
         client: the Kubernetes API.
-        operator_namespace: where those run who may reach it.
-        users: who chooses user and group of its pods.
+        settings: of its pods, and where those run who may reach it.
 
     Raises:
         ApiError: the Kubernetes API refused (other than by RBAC) or could not be reached.
@@ -64,10 +66,13 @@ async def keep_workload(
             left = server.status.workload
             await _remove(server, client, _KINDS if left else ())
             return Workload()
+        rules = await pod_rules(client, settings)
+        if lacks_gateway(server, rules):
+            return Workload(server.status.workload, [(at.error(_NO_IMAGE), "GatewayImageUnknown")], SETTLED_SECONDS)
         by = objects.owned_by(server)
-        wanted = [objects.network_policy(server, by, operator_namespace)]
+        wanted = [objects.network_policy(server, by, settings.operator_namespace)]
         if run.scope == "Shared":
-            pods = objects.deployment(server, run, by, assigned=await assigned(client, users))
+            pods = objects.deployment(server, run, by, rules)
             wanted += [objects.service(server, by), pods]
             await _keep_secret(server, client, by)
         else:

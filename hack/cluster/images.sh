@@ -47,9 +47,10 @@ gcc -Os -static -o "$work/pause" $here/pause.c
 printf 'FROM scratch\nCOPY pause /pause\nUSER 65535:65535\nENTRYPOINT ["/pause"]\n' >"$work/Dockerfile"
 quietly "$docker" build --tag tarsy-pause:1 "$work"
 quietly "$docker" build --network=host --build-arg BASE_IMAGE=tarsy-base:cluster --tag tarsy-postgres:cluster $here/postgres
+make --silent launcher
 secret=()
 pip_config=${PIP_CONFIG_FILE:-/etc/pip.conf}
 [[ -r $pip_config ]] && secret=(--secret "id=pip,src=$pip_config")
 quietly "$docker" build --network=host --progress=plain --build-arg BASE_IMAGE=tarsy-base:cluster \
-    --build-arg PAGE=made "${secret[@]}" --tag tarsy-operator:cluster .
+    --build-arg PAGE=made --build-arg LAUNCHER=made "${secret[@]}" --tag tarsy-operator:cluster .
 "$docker" images --format '{{.Repository}}:{{.Tag}} {{.Size}}'

@@ -21,6 +21,7 @@ from tarsy.app.settings.serving_topics import GatewaySettings
 from tarsy.listening.asgi import Gate
 from tarsy.mcp.gateway import Gateway, GatewayLimits
 from tarsy.mcp.gateway_session import Tool
+from tarsy.mcp.server_process import Launcher
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +38,15 @@ async def serve(command: Sequence[str], settings: GatewaySettings) -> None:
     """Serves a tool server until SIGTERM or SIGINT.
 
     Args:
-        command: the program of the tool server and its arguments; started once per session.
+        command: the program of the tool server and its arguments; started once per session. Empty with a launcher.
         settings: the address, the token and the limits.
 
     Raises:
-        StartError: the address is in use, the program does not exist, or a variable is not set.
+        StartError: the address is in use, the program does not exist, or a variable is not set; there is not exactly
+            one of command and launcher.
     """
     limits = GatewayLimits(settings.max_sessions, settings.max_message_mib * 1024 * 1024, settings.idle_seconds)
-    gateway = Gateway(_tool(command, settings.environment, limits.message_bytes), settings.token_file, limits)
+    gateway = Gateway(_how(command, settings, limits.message_bytes), settings.token_file, limits)
     gate = Gate()
     config = uvicorn.Config(
         gate.wrap(gateway),
@@ -76,6 +78,14 @@ async def serve(command: Sequence[str], settings: GatewaySettings) -> None:
             server.should_exit = True
             await asyncio.wait({serving, stopping})
     _log.info("the gateway has stopped")
+
+
+def _how(command: Sequence[str], settings: GatewaySettings, largest: int) -> Tool | Launcher:
+    if (settings.launcher is None) == (not command):
+        raise StartError("give either a command after --, or the socket of a launcher (--launcher)")
+    if settings.launcher is not None:
+        return Launcher(settings.launcher, largest)
+    return _tool(command, settings.environment, largest)
 
 
 def _tool(command: Sequence[str], pass_on: Sequence[str], largest: int) -> Tool:

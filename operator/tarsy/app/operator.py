@@ -39,6 +39,7 @@ from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
 from tarsy.controllers.slack.conversation import SlackApp, SlackConversation
+from tarsy.controllers.tool_workloads.pod_rules import PodSettings
 from tarsy.evidence.alerted import workload_of
 from tarsy.evidence.history.digests import Digests
 from tarsy.http.admission.webhook import Admission
@@ -236,8 +237,7 @@ def _controller_settings(settings: OperatorSettings) -> ControllerSettings:
     return ControllerSettings(
         library_namespace=settings.kubernetes.library_namespace,
         namespaces=controlled.namespaces,
-        operator_namespace=controlled.operator_namespace,
-        pod_users=controlled.pod_users,
+        pods=PodSettings(controlled.operator_namespace, controlled.pod_users, controlled.gateway_image),
         git_hosts=controlled.git_hosts,
         calibration_floor=controlled.calibration_floor,
         runbook_hosts=controlled.runbook_hosts,

@@ -26,9 +26,10 @@ from tarsy.mcp.errors import OpenFailed
 from tarsy.mcp.http_calls import Endpoint, HttpCalls, http_session
 from tarsy.mcp.http_failures import LARGEST_ANSWER
 from tarsy.mcp.sdk_http import Wire
+from tarsy.mcp.server_process import Command
 from tarsy.mcp.service_account_auth import NO_ACCOUNT, NO_TOKENS, BearerOf, ClusterOf, Given, Tokens, kubeconfig
 from tarsy.mcp.sse_transport import sse
-from tarsy.mcp.stdio_transport import Command, Tail, child
+from tarsy.mcp.stdio_transport import Tail, child
 from tarsy.outbound.address_check import Of
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import HttpTransport, ServerPlan, StdioTransport, Value, WorkloadTransport

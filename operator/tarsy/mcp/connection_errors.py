@@ -147,10 +147,15 @@ def not_started(command: str, error: OSError) -> str:
 
 def ended(code: int) -> str:
     """Describes how a command exited; a negative code is a signal."""
+    return f"its command {exit_of(code)} before it responded"
+
+
+def exit_of(code: int) -> str:
+    """Returns the predicate of a sentence about a process that ended; a negative code is a signal."""
     if code >= 0:
-        return f"its command exited with code {code} before it responded"
+        return f"exited with code {code}"
     names = {number.value: number.name for number in signal.Signals}
-    return f"its command was terminated by signal {names.get(-code, -code)} before it responded"
+    return f"was terminated by signal {names.get(-code, -code)}"
 
 
 def without_addresses(text: str) -> str:

@@ -4,6 +4,9 @@ Each HTTP session has its own child process in its own process group, and both e
 session ends (404), and the next session of the client starts a new child. Sessions begin with `initialize`; the
 sessionless protocol (2026-07-28) is refused as an unknown method, on which clients fall back. The token file is read
 for each request, so that a rotated token applies at once; no child receives the token.
+
+The child is one of this process, or one that `tarsy-launcher` starts in the container of the server's own image
+(`tarsy.mcp.server_process`). Then `/readyz` also asks whether that container runs.
 """
 
 import asyncio
@@ -24,6 +27,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tarsy.listening.asgi import SIGN_IN
 from tarsy.mcp.gateway_session import GatewaySession, Tool
 from tarsy.mcp.http_failures import LARGEST_ANSWER
+from tarsy.mcp.server_process import Launcher, connect
 
 _log = logging.getLogger(__name__)
 
@@ -52,12 +56,12 @@ class Gateway:
     """The ASGI application of the gateway; serve it inside `running`.
 
     Args:
-        tool: the program to start for each session.
+        tool: the program to start for each session, or the launcher that starts it.
         token_file: file with the bearer token.
         limits: limits of the gateway.
     """
 
-    def __init__(self, tool: Tool, token_file: Path, limits: GatewayLimits | None = None) -> None:
+    def __init__(self, tool: Tool | Launcher, token_file: Path, limits: GatewayLimits | None = None) -> None:
         self._tool = tool
         self._token_file = token_file
         self._limits = limits or GatewayLimits()
@@ -86,13 +90,25 @@ class Gateway:
             return
         if scope["path"] == "/healthz":
             await PlainTextResponse("ok\n")(scope, receive, send)
+        elif scope["path"] == "/readyz":
+            await (await self._ready())(scope, receive, send)
         elif scope["path"] != _PATH:
-            await PlainTextResponse(f"unknown path; the paths are {_PATH} and /healthz\n", 404)(scope, receive, send)
+            paths = f"{_PATH}, /healthz and /readyz"
+            await PlainTextResponse(f"unknown path; the paths are {paths}\n", 404)(scope, receive, send)
         elif (refused := self._refused(Headers(scope=scope))) is not None:
             await refused(scope, receive, send)
         else:
             scope.get(SIGN_IN, _nobody)()
             await self._application(scope, receive, send)
+
+    async def _ready(self) -> PlainTextResponse:
+        """Returns whether a session would find its server's container running."""
+        if isinstance(self._tool, Launcher):
+            try:
+                (await connect(self._tool.socket)).close()
+            except OSError:
+                return PlainTextResponse("the container of the tool server does not run\n", 503)
+        return PlainTextResponse("ok\n")
 
     def _refused(self, headers: Headers) -> PlainTextResponse | None:
         """Returns the error response to a request without the token; None with it."""

@@ -1,27 +1,30 @@
 """Connects one HTTP session of the gateway with its child process.
 
 Decision: messages are passed unchanged; child and client negotiate version and capabilities with each other. The
-gateway answers only two kinds of requests itself: those that are open when the child exits (`Connection closed`, so
-that the client opens another session), and cancelled ones, which get no response. The transport is that of the SDK,
-with JSON responses: a result of any size is one body, without the limits of an event stream.
+gateway answers only two kinds of requests itself: those that are open when the child exits (`Connection closed` and how
+it ended, so that the client opens another session), and cancelled ones, which get no response. The transport is that of
+the SDK, with JSON responses: a result of any size is one body, without the limits of an event stream.
 """
 
 import contextlib
 import logging
 import math
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
 import anyio
 import mcp_types as types
-from mcp.client._transport import ReadStream, WriteStream
+from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from starlette.types import Receive, Scope, Send
 
-from tarsy.mcp.stdio_transport import Command, Tail, child
+from tarsy.mcp.connection_errors import exit_of
+from tarsy.mcp.server_process import Command, Launcher
+from tarsy.mcp.stdio_transport import Tail, child
 
 _log = logging.getLogger(__name__)
 
@@ -63,11 +66,11 @@ class GatewaySession:
     """A session that one task runs, and any task sends requests to.
 
     Args:
-        tool: the program to start.
+        tool: the program to start, or the launcher that starts it in another container.
         idle_seconds: seconds without an open request after which the session ends.
     """
 
-    def __init__(self, tool: Tool, idle_seconds: float) -> None:
+    def __init__(self, tool: Tool | Launcher, idle_seconds: float) -> None:
         self.id = uuid4().hex
         self._tool = tool
         self._transport = StreamableHTTPServerTransport(
@@ -102,7 +105,7 @@ class GatewaySession:
 
     async def run(self) -> None:
         """Runs the child until it exits, the client ends the session, or the session is idle."""
-        tail = Tail()
+        tail, ended = Tail(), ENDED
         try:
             async with self._transport.connect() as (from_client, to_client):
                 try:
@@ -110,27 +113,26 @@ class GatewaySession:
                     with self._scope, self._transport.idle_scope or anyio.CancelScope():
                         await self._live(tail, from_client, to_client)
                 except OSError as error:
-                    _log.warning("the tool server could not be started: %s", error.strerror or type(error).__name__)
+                    why = error.strerror or type(error).__name__
+                    _log.warning("the tool server could not be started: %s", why)
+                    ended = f"{ENDED}: it could not be started ({why})"
                 finally:
                     self._over = True
                     with anyio.CancelScope(shield=True):
-                        await self._answer_what_is_open(to_client)
+                        await self._answer_what_is_open(to_client, ended + _how(tail))
                         await self._transport.terminate()
         finally:
             self.connected.set()
-            said = self._tool.redact(tail.last_words())
+            said = "" if isinstance(self._tool, Launcher) else self._tool.redact(tail.last_words())
             _log.info("session %s ended%s", self.id[:8], f"; the tool server said: {said}" if said else "")
 
     async def _live(self, tail: Tail, from_client: _Reading, to_client: _Writing) -> None:
-        tool = self._tool
-        with tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True) as home:
-            command = Command(tool.path, tool.args, {**tool.environment, "HOME": home}, home, tool.largest)
-            async with (
-                child(command, tail, _nothing) as (from_child, to_child),
-                anyio.create_task_group() as ways,
-            ):
-                ways.start_soon(self._inwards, from_client, to_child, ways.cancel_scope)
-                ways.start_soon(self._outwards, from_child, to_client, ways.cancel_scope)
+        async with (
+            _started(self._tool, tail) as (from_child, to_child),
+            anyio.create_task_group() as ways,
+        ):
+            ways.start_soon(self._inwards, from_client, to_child, ways.cancel_scope)
+            ways.start_soon(self._outwards, from_child, to_client, ways.cancel_scope)
 
     async def _inwards(self, from_client: _Reading, to_child: _Writing, ways: anyio.CancelScope) -> None:
         with contextlib.suppress(*_BROKEN):
@@ -165,14 +167,34 @@ class GatewaySession:
                 pass
         return None
 
-    async def _answer_what_is_open(self, to_client: _Writing) -> None:
-        error = types.ErrorData(code=types.CONNECTION_CLOSED, message=ENDED)
+    async def _answer_what_is_open(self, to_client: _Writing, ended: str) -> None:
+        error = types.ErrorData(code=types.CONNECTION_CLOSED, message=ended)
         with contextlib.suppress(*_BROKEN), anyio.move_on_after(_ANSWER_SECONDS):
             for asked in self._open:
                 await to_client.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=asked, error=error)))
             if self._open and self._asking:
                 self._answered = anyio.Event()
                 await self._answered.wait()
+
+
+@asynccontextmanager
+async def _started(tool: Tool | Launcher, tail: Tail) -> AsyncIterator[TransportStreams]:
+    """Starts the server; a child has an empty HOME until it ends."""
+    if isinstance(tool, Launcher):
+        async with child(tool, tail, _nothing) as streams:
+            yield streams
+        return
+    with tempfile.TemporaryDirectory(prefix="tarsy-home-", ignore_cleanup_errors=True) as home:
+        command = Command(tool.path, tool.args, {**tool.environment, "HOME": home}, home, tool.largest)
+        async with child(command, tail, _nothing) as streams:
+            yield streams
+
+
+def _how(tail: Tail) -> str:
+    """Returns the end of a sentence about a server that ended."""
+    if tail.code is not None:
+        return f": it {exit_of(tail.code)}"
+    return ": its container has ended" if tail.lost else ""
 
 
 def _nothing() -> None:

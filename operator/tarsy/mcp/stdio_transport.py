@@ -8,13 +8,10 @@ SIGTERM, wait, SIGKILL, each to the whole process group.
 
 import contextlib
 import logging
-import os
 import signal
-from asyncio import StreamReader, create_subprocess_exec
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from asyncio import StreamReader
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import anyio
 import mcp_types as types
@@ -22,9 +19,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
+from tarsy.mcp.server_process import CHUNK, Command, Launcher, ServerProcess, start
+
 _log = logging.getLogger(__name__)
 
-_CHUNK = 1024 * 1024
 _TAIL = 4096
 _TAIL_LINES = 5
 _PATIENCE = 2.0
@@ -34,35 +32,18 @@ _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command to start.
-
-    Args:
-        path: Absolute path of the program.
-        args: Arguments.
-        environment: The complete environment.
-        directory: Working directory.
-        largest: Maximum size of a message from it in bytes.
-    """
-
-    path: str
-    args: Sequence[str]
-    environment: Mapping[str, str]
-    directory: str
-    largest: int
-
-
 class Tail:
     """Diagnostics of a child: the end of its standard error, and its exit.
 
-    `code` is the exit code (negative: the signal), None while the child runs and if it was terminated by us. `noise`
-    counts the lines on standard output that are not JSON-RPC.
+    `code` is the exit code (negative: the signal), None while the child runs and if it was terminated by us. `lost`:
+    it ended by itself without a code, with its container. `noise` counts the lines on standard output that are not
+    JSON-RPC.
     """
 
     def __init__(self) -> None:
         self._bytes = b""
         self.code: int | None = None
+        self.lost = False
         self.noise = 0
 
     def add(self, data: bytes) -> None:
@@ -78,30 +59,29 @@ class Tail:
 
 
 @asynccontextmanager
-async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
+async def child(command: Command | Launcher, tail: Tail, on_end: Callable[[], None]) -> AsyncIterator[TransportStreams]:
     """Starts a server as a transport of the SDK.
 
     Args:
-        command: The command.
+        command: The command, or the launcher that starts it.
         tail: Collects standard error and exit code.
         on_end: Called at the end of standard output.
 
     Raises:
         OSError: The command could not be started.
     """
-    process = await _start(command)
+    process = await start(command)
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     silent, written, said = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def read() -> None:
-        assert process.stdout
         with to_session:
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await _deliver(process.stdout, to_session, command.largest, tail)
             silent.set()
             on_end()
-        while await process.stdout.read(_CHUNK):
+        while await process.stdout.read(CHUNK):
             pass  # a server that is blocked on writing cannot exit
 
     async def write() -> None:
@@ -114,8 +94,7 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
             written.set()
 
     async def listen() -> None:
-        assert process.stderr
-        while data := await process.stderr.read(_TAIL):
+        while process.stderr and (data := await process.stderr.read(_TAIL)):
             tail.add(data)
         said.set()
 
@@ -132,7 +111,7 @@ async def child(command: Command, tail: Tail, on_end: Callable[[], None]) -> Asy
                     writing.close()
                     await _wait(written)
                     if await _stop(process) and silent.is_set():
-                        tail.code = process.returncode
+                        tail.code, tail.lost = process.returncode, process.returncode is None
                     await _wait(said)
                 tasks.cancel_scope.cancel()
     finally:
@@ -145,26 +124,10 @@ async def _wait(event: anyio.Event) -> None:
         await event.wait()
 
 
-async def _start(command: Command) -> Process:
-    with anyio.CancelScope(shield=True):  # a cancellation during the spawn would lose the process
-        process = await create_subprocess_exec(
-            command.path,
-            *command.args,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=command.environment,
-            cwd=command.directory,
-            start_new_session=True,
-            limit=_CHUNK,
-        )
-    return process
-
-
 async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int, tail: Tail) -> None:
     parts: list[bytes] = []
     size = 0
-    while chunk := await stdout.read(_CHUNK):
+    while chunk := await stdout.read(CHUNK):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line = b"".join((*parts, end))
@@ -190,8 +153,7 @@ async def _deliver_line(line: bytes, to_session: _Incoming) -> bool:
     return True
 
 
-async def _send(process: Process, from_session: _Outgoing) -> None:
-    assert process.stdin
+async def _send(process: ServerProcess, from_session: _Outgoing) -> None:
     async with from_session:
         async for item in from_session:
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -199,9 +161,8 @@ async def _send(process: Process, from_session: _Outgoing) -> None:
             await process.stdin.drain()
 
 
-async def _stop(process: Process) -> bool:
+async def _stop(process: ServerProcess) -> bool:
     """Terminates the child; returns True if it had exited by itself."""
-    assert process.stdin
     process.stdin.close()
     itself = True
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -209,14 +170,10 @@ async def _stop(process: Process) -> bool:
             await process.wait()  # returns after its pipes are closed, so no process that it started holds them
             break
         itself = False
-        _signal(process, number)
+        process.signal(number)
     else:
         with anyio.move_on_after(_PATIENCE):
             await process.wait()
-    _signal(process, signal.SIGKILL)  # for processes that it started and detached from the pipes
+    process.signal(signal.SIGKILL)  # for processes that it started and detached from the pipes
+    await process.close()
     return itself
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

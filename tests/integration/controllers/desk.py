@@ -27,6 +27,7 @@ from tarsy.controllers.machinery.context import (
 )
 from tarsy.controllers.machinery.relist import learn
 from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.controllers.tool_workloads.pod_rules import PodSettings
 from tarsy.controllers.tool_workloads.pod_users import PodUsers
 from tarsy.engine.ports import Models
 from tarsy.kube.client import ApiError, KubeClient
@@ -153,6 +154,7 @@ class Desk:
         runbook_hosts: tuple[str, ...] = (),
         runbooks: Fetcher | None = None,
         pod_users: PodUsers = "Auto",
+        gateway_image: str | None = "tarsy-operator:test",
         git_hosts: tuple[str, ...] = (),
         read_git: ReadGitFile | None = None,
         models: Models | None = None,
@@ -199,8 +201,7 @@ class Desk:
                 ControllerSettings(
                     library_namespace=library or self.namespace,
                     namespaces=() if everywhere else (self.namespace,),
-                    operator_namespace="tarsy-system",
-                    pod_users=pod_users,
+                    pods=PodSettings("tarsy-system", pod_users, gateway_image),
                     git_hosts=git_hosts,
                     runbook_hosts=runbook_hosts,
                     require_author=require_author,

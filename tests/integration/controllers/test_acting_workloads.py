@@ -19,8 +19,10 @@ import rights
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.grants import ACCOUNT, let_in, operator_kubeconfig, shipped
+from integration.mcp.gateway import launching
 from programs import end
 from tarsy.controllers.tool_workloads.acting import DIRECTORY
+from tarsy.controllers.tool_workloads.pods import SOCKET
 from tarsy.engine.ports import Toolbox
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import Secrets
@@ -221,23 +223,28 @@ async def pod_of(job: dict[str, Any], files: dict[str, str], folder: Path) -> As
     """A Job's container as a process of this machine: its command and environment, its Secret's files; the address."""
     for key, text in files.items():
         (folder / key).write_text(text.replace(DIRECTORY, str(folder)))
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    assert container["command"] == ["tarsy", "mcp-gateway"]
-    given = [text.replace(DIRECTORY, str(folder)) for text in container["args"] if not text.startswith("--port")]
-    environment = {item["name"]: item["value"].replace(DIRECTORY, str(folder)) for item in container["env"]}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tarsy.cli", "mcp-gateway", "--host", "127.0.0.1", "--port", "0", *given),
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), **environment},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(120):
-            url = (await process.stdout.readline()).decode().strip()
-        assert url, "the gateway did not start"
-        yield url.removesuffix("/mcp")
-    finally:
-        await end(process, 60)
+    tool, gateway = job["spec"]["template"]["spec"]["containers"]
+    assert gateway["command"] == ["tarsy", "mcp-gateway"]
+    environment = {item["name"]: item["value"].replace(DIRECTORY, str(folder)) for item in tool["env"]}
+    command = tool["command"][tool["command"].index("--") + 1 :]
+    async with launching(folder, *command, *tool["args"], env={"PATH": os.environ["PATH"], **environment}) as (
+        socket,
+        _,
+    ):
+        given = [text.replace(DIRECTORY, str(folder)).replace(SOCKET, str(socket)) for text in gateway["args"]]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tarsy.cli", "mcp-gateway", *given, "--host", "127.0.0.1", "--port", "0"),
+            env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(120):
+                url = (await process.stdout.readline()).decode().strip()
+            assert url, "the gateway did not start"
+            yield url.removesuffix("/mcp")
+        finally:
+            await end(process, 60)
 
 
 async def listed(box: Toolbox, namespace: str) -> ToolOutcome:

@@ -145,7 +145,7 @@ async def test_what_was_changed_by_hand_is_put_right_and_what_the_object_says_an
 
         async def updated() -> bool:
             pod = (await desk.get("Deployment", "mcp-tools"))["spec"]["template"]["spec"]
-            return [container["image"] for container in pod["containers"]] == ["tools:2"]
+            return [container["image"] for container in pod["containers"]] == ["tools:2", "tarsy-operator:test"]
 
         await eventually(updated)
 

@@ -1,22 +1,31 @@
-"""Runs a gateway to `small_server.py`: in this process under uvicorn, and as a process, as in a container."""
+"""Runs a gateway to `small_server.py`: in this process under uvicorn, and as a process, as in a container.
+
+Its server is a child, or is started by the launcher as in the container of its own image.
+"""
 
 import asyncio
 import os
+import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 
+from e2e.waiting import until
 from integration.mcp.servers import SMALL, http
 from tarsy.mcp.gateway import Gateway, GatewayLimits
 from tarsy.mcp.gateway_session import Tool
+from tarsy.mcp.server_process import Launcher, connect
 from tarsy.plan.model import ServerPlan, Value
 
+ROOT = Path(__file__).parents[3]
 TOKEN = "gateway-token-of-the-test"
 WAIT = 60.0
 
@@ -36,12 +45,27 @@ class Running:
 
 @asynccontextmanager
 async def gateway(
-    folder: Path, *mode: str, limits: GatewayLimits | None = None, env: Mapping[str, str] | None = None
+    folder: Path,
+    *mode: str,
+    limits: GatewayLimits | None = None,
+    env: Mapping[str, str] | None = None,
+    launched: bool = False,
 ) -> AsyncIterator[Running]:
     """A gateway in this process."""
     limits = limits or GatewayLimits()
     environment = {"PATH": os.environ["PATH"], **(env or {})}
-    tool = Tool(sys.executable, ("-S", str(SMALL), *mode), environment, limits.message_bytes)
+    arguments = ("-S", str(SMALL), *mode)
+    async with AsyncExitStack() as stack:
+        tool: Tool | Launcher = Tool(sys.executable, arguments, environment, limits.message_bytes)
+        if launched:
+            path, _ = await stack.enter_async_context(launching(folder, sys.executable, *arguments, env=environment))
+            tool = Launcher(path, limits.message_bytes)
+        yield await stack.enter_async_context(serving(folder, tool, limits))
+
+
+@asynccontextmanager
+async def serving(folder: Path, tool: Tool | Launcher, limits: GatewayLimits) -> AsyncIterator[Running]:
+    """A gateway in this process, to a program or a launcher."""
     application = Gateway(tool, _token(folder), limits)
     config = uvicorn.Config(application, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
@@ -54,6 +78,40 @@ async def gateway(
             await application.end_sessions()
             server.should_exit = True
             await task
+
+
+def launcher_program() -> Path:
+    """The launcher, compiled; the test is skipped where there is no compiler."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler (cc) for tarsy-launcher")
+    subprocess.run(["make", "--silent", "launcher"], cwd=ROOT, check=True)
+    return ROOT / "build" / "tarsy-launcher"
+
+
+@asynccontextmanager
+async def launching(folder: Path, *command: str, env: Mapping[str, str]) -> AsyncIterator[tuple[Path, Any]]:
+    """A launcher as the first process of a container: its socket, when it listens, and the process."""
+    path = folder / "launcher.sock"
+    process = await asyncio.create_subprocess_exec(
+        *(str(launcher_program()), "--socket", str(path), "--", *command), env=env, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        await until("the launcher listens", lambda: _listens(path, process), WAIT)
+        yield path, process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        async with asyncio.timeout(WAIT):
+            await process.communicate()
+
+
+async def _listens(path: Path, process: Any) -> bool:
+    """Whether it does, or has ended."""
+    try:
+        (await connect(path)).close()
+    except OSError:
+        return process.returncode is not None
+    return True
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 """The chain that proposes a change: what it may propose, who decides, and as whom it acts."""
 
-import re
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from tarsy.resources.v1alpha1 import KINDS, Agent, Chain, MCPServer
 from tarsy.resources.v1alpha1.common import McpSelection
 from tarsy.runtime.approving.declared import TargetsUnknown, declared_targets
 from tarsy_dev.kubernetes_mcp import VERSION
-from unit.manifests.shipped import MANIFESTS, named, objects
+from unit.manifests.shipped import named, objects
 
 COMPONENT = objects("components/remediation")
 TENANT = objects("components/tenant-remediation")
@@ -91,28 +90,11 @@ def test_it_acts_as_an_account_of_the_tenant_whose_rights_end_at_its_namespace()
     assert "secrets" not in read
 
 
-def test_image_has_the_version_whose_tools_are_listed() -> None:
-    text = (MANIFESTS / "components" / "remediation" / "Dockerfile").read_text("utf-8")
-    assert f"kubernetes_mcp_server:v{VERSION} AS tools" in text
-
-
-def test_image_holds_the_program_that_the_server_runs_and_the_gateway() -> None:
-    text = (MANIFESTS / "components" / "remediation" / "Dockerfile").read_text("utf-8")
-    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    stages = [words[1:] for words in lines if words[0] == "FROM"]
-    (operator,) = [words[1].partition("=")[2] for words in lines if words[0] == "ARG"]
-    assert [stage[0] for stage in stages][1:] == ["${TARSY}"], (
-        "the last stage is the operator's image, with the gateway"
-    )
-    for image in (stages[0][0], operator):
-        assert re.search(r":v?\d+\.\d+\.\d+$", image), f"{image} has no version"
+def test_it_runs_the_publishers_image_of_the_version_whose_tools_are_listed() -> None:
     server: MCPServer = _of("MCPServer")
     assert server.spec.run is not None
-    program = (server.spec.run.command or ())[0]
-    (copied,) = [words[1:] for words in lines if words[0] == "COPY"]
-    assert copied == [f"--from={stages[0][2]}", f"/app/{program}", f"/usr/local/bin/{program}"]
-    assert server.spec.run.image.partition(":")[2] == operator.partition(":")[2], "both have the version of TARSy"
-    assert {words[0] for words in lines} == {"ARG", "FROM", "COPY"}, "the user of the operator's image stays"
+    assert server.spec.run.image == f"quay.io/containers/kubernetes_mcp_server:v{VERSION}"
+    assert (server.spec.run.command or ())[0] == "/app/kubernetes-mcp-server", "where that image has it"
 
 
 def test_instructions_name_only_tools_that_the_server_offers() -> None:

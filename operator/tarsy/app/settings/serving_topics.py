@@ -190,6 +190,11 @@ class GatewaySettings(SettingsTopic):
     token_file: Annotated[FilePath, Flag("--token-file", metavar="FILE")] = Field(
         description="File with the bearer token that every request must contain."
     )
+    launcher: Annotated[FilePath | None, Flag("--launcher", metavar="SOCKET")] = Field(
+        None,
+        description="Socket of tarsy-launcher, which starts the tool server in the container of its own image. Instead "
+        "of a command.",
+    )
     host: Annotated[str, Flag("--host")] = Field("0.0.0.0", description="Address to listen on.")
     port: Annotated[int, Flag("--port")] = Field(8080, ge=0, le=65535, description="Port. 0 takes a free port.")
     environment: Annotated[Names, Flag("--env")] = Field(

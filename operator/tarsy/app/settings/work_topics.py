@@ -246,6 +246,11 @@ class ReconcileSettings(SettingsTopic):
         description="User and group of the pods of tool servers (spec.run). Fixed: 65532. Assigned: by the cluster. "
         "Auto: Assigned if the cluster has the API group security.openshift.io, else Fixed.",
     )
+    gateway_image: Annotated[str | None, Flag("--gateway-image")] = Field(
+        None,
+        description="Image of tarsy mcp-gateway in the pods of stdio tool servers (spec.run). Default: that of the "
+        "operator's Deployment.",
+    )
     runbook_hosts: Annotated[Names, Flag("--runbook-host")] = Field(
         (), description="Host that runbooks of every namespace may be fetched from, whatever its address."
     )

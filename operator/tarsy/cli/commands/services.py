@@ -61,13 +61,15 @@ def worker_process(channel: Annotated[int, typer.Argument(help="Socket of the su
 @settings_command(GatewayProcessSettings)
 def mcp_gateway(
     settings: GatewayProcessSettings,
-    command: Annotated[list[str], typer.Argument(help="Command of the tool server and its arguments, after --.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(help="Command of the tool server and its arguments, after --.")
+    ] = None,
 ) -> None:
     """Serve a stdio tool server over streamable HTTP, with one process per session."""
     from tarsy.app.gateway import serve
 
     _log(settings.logging)
-    go(serve(command, settings.gateway), service=True)
+    go(serve(command or (), settings.gateway), service=True)
 
 
 def _log(logging: LoggingSettings, process: int | None = None) -> None:

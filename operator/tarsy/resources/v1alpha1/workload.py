@@ -1,7 +1,8 @@
 """Workload that the operator runs for an MCPServer in the cluster: `spec.run`.
 
-Decision: one container of one image. A server that speaks stdio is started in it by `tarsy mcp-gateway`, so its image
-must contain that program too. A server that speaks streamable HTTP is started as it is.
+Decision: the image needs nothing of ours. A server that speaks stdio is started in its container by `tarsy-launcher`,
+which the pod gets from our image; `tarsy mcp-gateway` serves it from a container beside it. A server that speaks
+streamable HTTP is started as it is.
 """
 
 from __future__ import annotations
@@ -66,19 +67,21 @@ class Run(Model):
     )
 
     image: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=IMAGE)] = Field(
-        description="Container image. With transport.type stdio, it must also contain `tarsy mcp-gateway`."
+        description="Container image of the server. It needs nothing of TARSy, not even a shell."
     )
     command: (
         Annotated[tuple[Annotated[str, StringConstraints(max_length=4096)], ...], Field(min_length=1, max_length=64)]
         | None
     ) = Field(
-        default=None, description="Command to run. Defaults to the command of the image (transport.type http only)."
+        default=None,
+        description="Command to run, with transport.type stdio the one that speaks MCP (see ENTRYPOINT and CMD of the "
+        "image). Defaults to the command of the image (transport.type http only).",
     )
     args: tuple[Annotated[str, StringConstraints(max_length=4096)], ...] = Field(
         default=(), max_length=64, description="Arguments of the command."
     )
     env: Annotated[tuple[EnvVar, ...], Unique("name")] = Field(
-        default=(), max_length=64, description="Environment variables. A stdio server gets only these and PATH."
+        default=(), max_length=64, description="Environment variables, beside those of the image."
     )
     resources: ComputeResources = Field(
         default=ComputeResources(), description="Resource requests and limits of the container."
