@@ -168,6 +168,8 @@ def _turn(message: ChatMessage) -> tuple[str, int, str]:
 async def _question(message: ChatMessage, plan: Plan, context: ReconcileContext) -> NewQuestion:
     text = await mask_alert(message.spec.question, plan.alert_masking, context)
     author = message.spec.author.to_dict() if message.spec.author else {}
+    if message.spec.via is not None:  # admission lets only the operator set it
+        author["via"] = message.spec.via
     return NewQuestion(UUID(message.metadata.uid), message.metadata.name, text, plan, author)
 
 

@@ -8,7 +8,7 @@ one dies at any point, a message still makes one ChatMessage. A reply may be sen
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,7 @@ _NEVER_SECONDS = 2 * 86_400.0
 """A question that is unanswered for so long is not waited for any more."""
 
 _AT_ONCE = 8
+_GIVE_BACK_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 600.0
 _MOST_TOKEN_BYTES = 4096
 
@@ -203,10 +204,22 @@ class SlackConversation:
     async def round(self) -> None:
         """Brings all questions forward that are due. Raises StoreError."""
         while taken := await self._questions.take(_AT_ONCE, CLAIM_SECONDS):
-            async with asyncio.TaskGroup() as group:
-                for question in taken:
-                    group.create_task(self._forward(question))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for question in taken:
+                        group.create_task(self._forward(question))
+            except asyncio.CancelledError:
+                await self._give_back(taken)
+                raise
         await self._questions.forget(FORGET_SECONDS)
+
+    async def _give_back(self, taken: Sequence[SlackQuestion]) -> None:
+        """Lets the next active replica go on at once, instead of when the time of this one is over."""
+        try:
+            async with asyncio.timeout(_GIVE_BACK_SECONDS):
+                await self._questions.release(taken)
+        except (StoreError, TimeoutError) as error:
+            _log.warning("questions from Slack are taken up again in %.0f s: %s", CLAIM_SECONDS, error)
 
     async def _forward(self, question: SlackQuestion) -> None:
         """Brings a question one state forward; while Postgres or the API server is away it stays due."""

@@ -43,6 +43,7 @@ class Slack:
     deliveries: list[str] = field(default_factory=list)
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     tickets: set[str] = field(default_factory=set)
+    held: dict[str, tuple[asyncio.Event, asyncio.Event]] = field(default_factory=dict)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -105,6 +106,16 @@ class Slack:
             return True
         return False
 
+    @asynccontextmanager
+    async def holding(self, method: str) -> AsyncIterator[asyncio.Event]:
+        """Answers calls of a method only afterwards; gives an event that is set when one has come in."""
+        begun, go_on = self.held[method] = asyncio.Event(), asyncio.Event()
+        try:
+            yield begun
+        finally:
+            del self.held[method]
+            go_on.set()
+
     async def disconnect(self, reason: str = "refresh_requested") -> None:
         """Closes the oldest connection as Slack does, with a word before."""
         socket = self.sockets[0]
@@ -115,6 +126,10 @@ class Slack:
         method = request.match_info["method"]
         sent = await request.read()
         body = json.loads(sent) if request.content_type == "application/json" else dict(await request.post())
+        if method in self.held:
+            begun, go_on = self.held[method]
+            begun.set()
+            await go_on.wait()
         wanted = APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN
         answer: dict[str, Any] = {"ok": True}
         if request.headers.get("Authorization") != f"Bearer {wanted}":

@@ -41,7 +41,7 @@ export function QuestionsView({ questions, may, ask, explain }: QuestionsProps) 
     <Box>
       {questions.map(one => (
         <Box key={one.name} sx={{ mb: 2 }}>
-          <Typography variant="caption">{one.author ? plain(one.author, 200) : 'Question'}</Typography>
+          <Typography variant="caption">{one.author ? plain(one.author, 200) : 'Question'}{one.via && ` via ${plain(one.via, 50)}`}</Typography>
           <Text of={one.question} />
           <Box sx={{ ml: 2, pl: 1, borderLeft: 2, borderColor: 'divider' }}>
             <Text of={one.answer || one.error || (answered(one) ? 'There is no answer.' : `${one.phase} …`)} />

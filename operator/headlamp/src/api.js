@@ -59,6 +59,7 @@
  * @property {string} answer
  * @property {string} error
  * @property {string} author
+ * @property {string} via the program that asked in the name of the author
  * @property {string} createdAt
  */
 
@@ -333,6 +334,7 @@ function question(object) {
     answer: object.status?.answer ?? '',
     error: object.status?.lastError?.message ?? '',
     author: object.spec.author?.username ?? '',
+    via: object.spec.via ?? '',
     createdAt: object.metadata.creationTimestamp ?? '',
   };
 }

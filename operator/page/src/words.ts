@@ -377,6 +377,7 @@ export const ACTIONS = {
   copy: "Copy",
   copied: "Copied",
   by: "by",
+  via: "via",
   copyMarkdown: "Copy as Markdown",
   share: "Share",
   print: "Print",

@@ -23,13 +23,17 @@ from tarsy.record.work import PastWork
 
 @dataclass(frozen=True, slots=True)
 class ChatRun:
-    """The input of an answer: its id, its plan (`Plan.to_answer`), the question, and the work and questions before."""
+    """The input of an answer: its id, its plan (`Plan.to_answer`), the question, and the work and questions before.
+
+    `via` is the program that asked in the name of the author, if any.
+    """
 
     id: UUID
     plan: Plan
     author: str
     question: str
     past: PastWork
+    via: str | None = None
 
 
 async def answer_question(chat: ChatRun, world: RunContext) -> RunOutcome:
@@ -61,5 +65,5 @@ def _asked(chat: ChatRun) -> Event:
         type=EventType.USER_QUESTION,
         status=EventStatus.COMPLETED,
         content=chat.question,
-        metadata={"author": chat.author},
+        metadata={"author": chat.author} | ({} if chat.via is None else {"via": chat.via}),
     )

@@ -33,13 +33,14 @@ class RunInput:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTrace:
-    """A question about an investigation and its outcome; `place` is its turn, from 1."""
+    """A question about an investigation and its outcome; `place` is its turn, from 1, `via` who asked for its author."""
 
     id: UUID
     name: str
     place: int
     question: str
     author: str | None
+    via: str | None
     state: State
     desired_state: DesiredState
     revision: int

@@ -292,7 +292,8 @@ class Runner:
             return await investigate(start, world)
         past = await self._questions.past(claimed.parent, claimed.id)
         author = str(claimed.author.get("username") or "a colleague")
-        return await answer_question(ChatRun(claimed.id, claimed.plan, author, claimed.question or "", past), world)
+        asked = ChatRun(claimed.id, claimed.plan, author, claimed.question or "", past, claimed.author.get("via"))
+        return await answer_question(asked, world)
 
     async def _finish(self, claimed: ClaimedRun, outcome: RunOutcome) -> None:
         until = self._clock() + self._grace

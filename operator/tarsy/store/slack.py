@@ -4,8 +4,9 @@ Decision: a question is stored before its event is acknowledged, once for an eve
 neither a repeated delivery nor a second replica asks it twice. Its text leaves the row with the answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -36,7 +37,8 @@ class SlackQuestion:
     """A question that is not answered yet.
 
     `message` is the uid of its ChatMessage once that exists; `reply` is the request to Slack's Web API that is still to
-    be sent. `tries` counts those of its state, with this one; `age` is in seconds.
+    be sent. `tries` counts those of its state, with this one; `age` is in seconds. `taken_until` is when another may
+    take it, should it not be brought forward before.
     """
 
     id: UUID
@@ -53,6 +55,7 @@ class SlackQuestion:
     reply: Mapping[str, Any] | None
     tries: int
     age: float
+    taken_until: datetime
 
 
 class SlackQuestions:
@@ -117,6 +120,11 @@ class SlackQuestions:
 
         rows = await call(self._pool, "take due questions from Slack", take)
         return [SlackQuestion(**{**row, "teams": tuple(row["teams"])}) for row in rows]
+
+    async def release(self, questions: Sequence[SlackQuestion]) -> None:
+        """Gives back questions that were taken; those that were brought forward since stay as they are."""
+        ids, until = [one.id for one in questions], [one.taken_until for one in questions]
+        await self._execute("give back questions from Slack", "release", ids=ids, until=until)
 
     async def asked(self, question: UUID, message: UUID) -> None:
         """Notes the ChatMessage of a question."""

@@ -34,6 +34,7 @@ def question_trace(row: asyncpg.Record) -> QuestionTrace:
         place=row["place"],
         question=row["question"],
         author=row["author"],
+        via=row["via"],
         state=State(row["state"]),
         desired_state=DesiredState(row["desired_state"]),
         revision=row["revision"],

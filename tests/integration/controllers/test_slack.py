@@ -25,6 +25,7 @@ from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.slack import SlackQuestions
+from tarsy.store.trace import Trace
 from wire.slack import APP_TOKEN, BOT_TOKEN, CHANNEL, TEAM, Slack, slack_server
 
 ANN, BOB, EVE = "U0000000ANN", "U0000000BOB", "U0000000EVE"
@@ -169,6 +170,8 @@ async def test_a_question_in_a_thread_is_asked_as_its_author_and_answered_there(
     assert shown == "The *image* does not exist. &lt;!channel&gt; &amp; more"
     link = f"https://tarsy.example.org/#/investigations/{talk.desk.namespace}/crash"
     assert f"<{link}|Open the investigation>" in str(posted["blocks"]) and f"<@{ANN}>" in str(posted["blocks"])
+    ((asked,),) = [await Trace(talk.desk.pool).answers(talk.about, 2)]
+    assert (asked.author, asked.via) == (f"{ANN.lower()}@example.org", "Slack")
     (row,) = await talk.desk.pool.fetch("SELECT question, reply, state FROM slack_question")
     assert tuple(row) == (None, None, "done")
 
@@ -299,6 +302,26 @@ async def test_only_the_active_replica_is_connected_and_another_goes_on(talk: Ta
             await talk.answer("So.")
             await talk.slack.wait_for(lambda: talk.slack.of("chat.postMessage"))
     assert len(await talk.messages()) == 1 and len(talk.slack.of("chat.postMessage")) == 1
+
+
+async def test_a_replica_that_hands_over_in_the_middle_of_a_reply_gives_it_to_the_next_at_once(talk: Talk) -> None:
+    async with talk.running() as election:
+        await talk.slack.deliver(talk.slack.mention("why?", ANN, THREAD))
+        await eventually(talk.asked)
+        async with talk.slack.holding("chat.postMessage") as begun:
+            await talk.answer("So.")
+            async with asyncio.timeout(60):
+                await begun.wait()
+            election.lose()
+            await talk.slack.wait_for(lambda: not talk.slack.sockets)
+            due = "SELECT due_at <= now() AND tries = 0 FROM slack_question"
+
+            async def given_back() -> bool:
+                return bool(await talk.desk.pool.fetchval(due))
+
+            await eventually(given_back)
+        async with talk.running():
+            await talk.slack.wait_for(lambda: talk.slack.of("chat.postMessage"))
 
 
 @pytest.mark.parametrize(("word", "sent"), [("ratelimited", 1), ("internal_error", 1), ("channel_not_found", 0)])

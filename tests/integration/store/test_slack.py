@@ -63,6 +63,24 @@ async def test_one_that_is_taken_is_not_taken_again_until_its_time_is_over(recor
     assert (again.id, again.tries) == (question.id, 2)
 
 
+async def test_one_that_is_given_back_is_taken_at_once_and_one_that_was_brought_forward_stays(
+    records: asyncpg.Pool,
+) -> None:
+    await told(records)
+    questions = SlackQuestions(records)
+    for number in range(3):
+        await questions.receive(replace(MENTION, event=f"Ev{number}", ts=f"1700000000.00{number}200"))
+    taken = await questions.take(8, 60.0)
+    later, kept, back = taken
+    await questions.later(later.id, 600.0)
+    await questions.release([later, back])
+    ((again),) = await questions.take(8, 60.0)
+    assert (again.id, again.tries) == (back.id, 1), "a try that was cut off does not count"
+    await questions.release([back])
+    assert await questions.take(8, 60.0) == [], "what another has taken since is not given back"
+    assert {kept.id, later.id, back.id} == {one.id for one in taken}
+
+
 async def test_text_and_reply_leave_with_the_end_and_the_row_after_its_time(records: asyncpg.Pool) -> None:
     await told(records)
     questions = SlackQuestions(records)

@@ -83,6 +83,21 @@ def test_a_tool_call_shows_what_it_is_cited_with() -> None:
     assert "k.logs {}  call_1" in shown(event_block(event))
 
 
+def test_a_question_shows_who_asked_it_and_through_what() -> None:
+    told = {"author": "alice@example.org", "via": "Slack"}
+    event = TimelineEvent(
+        id=UUID(int=2),
+        type=EventType.USER_QUESTION,
+        status=EventStatus.COMPLETED,
+        content="Why?",
+        metadata=told,
+        created_at=NOW,
+    )
+    assert "alice@example.org via Slack  " in shown(event_block(event))
+    del told["via"]
+    assert "alice@example.org  " in shown(event_block(event))
+
+
 def test_a_tool_call_of_a_replay_shows_the_origin_of_its_answer() -> None:
     told = {"rung": "exact", "line": 3}
     event = TimelineEvent(

@@ -1,5 +1,7 @@
 """Answers to questions (seeds 000 and 004, chat): one agent that knows the whole investigation and what was asked."""
 
+from dataclasses import replace
+
 from tarsy.engine.chat import ChatRun, answer_question
 from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import Plan, PlannedBudget, Strategy
@@ -95,6 +97,11 @@ async def test_the_question_is_the_first_event_and_the_stage_is_one_of_chat() ->
     events = sorted(talk.record.events.values(), key=lambda event: event.seq)
     assert (events[0].type, events[0].content) == (EventType.USER_QUESTION, "Is it still full?")
     assert events[0].metadata == {"author": "ada"}
+    slack = Conversation(by_turn(LOOKS))
+    slack.chat = replace(slack.chat, via="Slack")
+    await slack.ask()
+    first = min(slack.record.events.values(), key=lambda event: event.seq)
+    assert first.metadata == {"author": "ada", "via": "Slack"}
     assert [row.start.kind for row in talk.record.stages.values()] == [StageKind.CHAT]
     assert sum(event.type is EventType.FINAL_ANALYSIS for event in events) == 1
 

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState, type FormEvent } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Asked, ChatMessages } from "../api/types";
-import { counted } from "../logic/format";
+import { author, counted } from "../logic/format";
 import { withoutBlock } from "../logic/markdown";
 import { isFinished, type Ev, type Timeline } from "../logic/timeline";
 import { useGet, useWorld } from "../parts/context";
@@ -12,7 +12,7 @@ import { Badge, Problem, ReadOnly, Section } from "../parts/parts";
 import { ACTIONS, SECTIONS } from "../words";
 
 type Props = { namespace: string; name: string; timeline: Timeline };
-type Turn = { uid: string; name: string; place: number; question: string | null; state: string; failure: string | null; events: Ev[] };
+type Turn = { uid: string; name: string; place: number; question: string | null; author: string | null; via: string | null; state: string; failure: string | null; events: Ev[] };
 
 export function Chat({ namespace, name, timeline }: Props) {
   const writes = useWorld().session.hasToken;
@@ -91,6 +91,12 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
   const running = !isFinished(turn.state);
   return (
     <div className="turn">
+      {turn.author && (
+        <p className="hint">
+          {author(turn.author)}
+          {turn.via && <> {ACTIONS.via} {turn.via}</>}
+        </p>
+      )}
       <p className="asked">{turn.question ?? "…"}</p>
       {steps.length > 0 && (
         <details open={running}>
@@ -112,6 +118,10 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
   );
 }
 
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
 function turnsOf(timeline: Timeline, known: ChatMessages | null): Turn[] {
   const turns = new Map<string, Turn>();
   for (const one of known?.items ?? []) {
@@ -120,6 +130,8 @@ function turnsOf(timeline: Timeline, known: ChatMessages | null): Turn[] {
       name: one.name,
       place: one.place ?? Number.MAX_SAFE_INTEGER,
       question: one.question,
+      author: one.author,
+      via: one.via,
       state: one.state,
       failure: one.failure?.message ?? null,
       events: [],
@@ -132,6 +144,8 @@ function turnsOf(timeline: Timeline, known: ChatMessages | null): Turn[] {
       name: question.name,
       place: question.place,
       question: before?.question ?? null,
+      author: before?.author ?? null,
+      via: before?.via ?? null,
       state: run?.state ?? before?.state ?? "pending",
       failure: run?.failure?.message ?? before?.failure ?? null,
       events: [],
@@ -142,7 +156,10 @@ function turnsOf(timeline: Timeline, known: ChatMessages | null): Turn[] {
     const turn = ev?.question ? turns.get(ev.question.uid) : undefined;
     if (!ev || !turn) continue;
     turn.events.push(ev);
-    if (ev.type === "user_question") turn.question = ev.content;
+    if (ev.type !== "user_question") continue;
+    turn.question = ev.content;
+    turn.author = textOf(ev.metadata["author"]) ?? turn.author;
+    turn.via = textOf(ev.metadata["via"]) ?? turn.via;
   }
   return [...turns.values()].sort((a, b) => a.place - b.place);
 }

@@ -47,6 +47,7 @@ class ChatMessageView(RunRef):
     )
     question: str | None = Field(description="Text with secrets masked. Null until it is recorded.")
     author: str | None
+    via: str | None = Field(description="Program that asked in the author's name (Slack). Null if there is none.")
     state: State = Field(description=STATE)
     desired_state: DesiredState
     answer: str | None
@@ -66,6 +67,7 @@ class ChatMessageView(RunRef):
             place=found.place,
             question=found.question,
             author=found.author,
+            via=found.via,
             state=found.state,
             desired_state=found.desired_state.value,
             answer=found.answer,
@@ -91,6 +93,7 @@ class ChatMessageView(RunRef):
             place=None,
             question=None,
             author=None,
+            via=found.spec.via,
             state=state,
             desired_state=found.spec.desired_state,
             answer=None,

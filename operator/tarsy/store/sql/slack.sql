@@ -34,7 +34,13 @@ FROM (
 ) due
 WHERE q.id = due.id
 RETURNING q.id, q.channel, q.thread, q.ts, q.person, q.teams, q.investigation, q.question, q.state, q.outcome, q.message,
-    q.reply, q.tries, extract(epoch FROM now() - q.made_at)::float8 AS age
+    q.reply, q.tries, extract(epoch FROM now() - q.made_at)::float8 AS age, q.due_at AS taken_until
+
+-- Gives back what was taken and not brought forward: whatever else happened to a question since has changed its due time.
+-- name: release
+UPDATE slack_question q SET tries = greatest(q.tries - 1, 0), due_at = now()
+FROM unnest(:ids::uuid[], :until::timestamptz[]) AS taken (id, until)
+WHERE q.id = taken.id AND q.due_at = taken.until
 
 -- name: asked
 UPDATE slack_question SET state = 'asked', message = :message, tries = 0, due_at = now()

@@ -16,6 +16,7 @@ FROM investigation i JOIN investigation_input n ON n.investigation = i.id WHERE 
 -- The answers after place :after, with their questions.
 -- name: answers
 SELECT i.id, i.name, i.place, coalesce(n.question, n.alert_data) AS question, n.author->>'username' AS author,
+    n.author->>'via' AS via,
     CASE WHEN i.parked_at IS NULL THEN i.state WHEN i.wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END AS state,
     i.desired_state, i.revision, i.accepted_at, i.started_at, i.finished_at, i.final_analysis AS answer, i.input_tokens,
     i.output_tokens, i.thinking_tokens, i.cached_tokens, i.usage_complete, i.cost_usd, i.cost_complete,
