@@ -188,7 +188,7 @@ static void serve_session(int gateway, int signals, char **command)
         int status = supervise(gateway, signals, server, &asked);
         if (!never) {
             tell(gateway, last_word(line, sizeof line, status));
-            if (!asked)
+            if (!asked && status != 0)
                 say("the server has ended by itself: %.*s", (int)strcspn(line, "\n"), line);
         }
     }

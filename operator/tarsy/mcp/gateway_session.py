@@ -116,6 +116,7 @@ class GatewaySession:
                     why = error.strerror or type(error).__name__
                     _log.warning("the tool server could not be started: %s", why)
                     ended = f"{ENDED}: it could not be started ({why})"
+                    await self._take_the_first(from_client)
                 finally:
                     self._over = True
                     with anyio.CancelScope(shield=True):
@@ -166,6 +167,14 @@ class GatewaySession:
             case _:
                 pass
         return None
+
+    async def _take_the_first(self, from_client: _Reading) -> None:
+        """Receives the request that opened the session, which is answered with the reason."""
+        with contextlib.suppress(*_BROKEN, anyio.EndOfStream), anyio.move_on_after(_ANSWER_SECONDS):
+            while not self._open:
+                item = await from_client.receive()
+                if not isinstance(item, Exception):
+                    self._note(item)
 
     async def _answer_what_is_open(self, to_client: _Writing, ended: str) -> None:
         error = types.ErrorData(code=types.CONNECTION_CLOSED, message=ended)

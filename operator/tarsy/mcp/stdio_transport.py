@@ -130,6 +130,9 @@ async def _deliver(stdout: StreamReader, to_session: _Incoming, largest: int, ta
     while chunk := await stdout.read(CHUNK):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
+            size += len(end)
+            if size > largest:
+                break
             line = b"".join((*parts, end))
             parts.clear()
             size = 0

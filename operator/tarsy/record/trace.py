@@ -33,7 +33,7 @@ class RunInput:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTrace:
-    """A question about an investigation and its outcome; `place` is its turn, from 1, `via` who asked for its author."""
+    """A question about an investigation and its outcome; `place` is its turn, from 1; `via` asked for the author."""
 
     id: UUID
     name: str

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
 
 from e2e.waiting import until
 from integration.mcp.gateway import TOKEN, WAIT, gateway, launcher_program, launching, serving
@@ -20,6 +22,7 @@ from integration.mcp.servers import SDK_SERVER, SMALL, resolve
 from integration.mcp.test_gateway import call, gone, of_process
 from tarsy.mcp.gateway import GatewayLimits
 from tarsy.mcp.server_process import Launcher, start
+from tarsy.mcp.stdio_transport import Tail, child
 from tarsy.mcp.toolbox import McpToolboxes
 
 PT_INTERP = 3
@@ -172,11 +175,16 @@ async def test_a_program_that_the_system_cannot_start_is_told_to_the_caller(
                 assert "cannot be started: No such file or directory" in box.unavailable["small"]
 
 
-@pytest.mark.parametrize(("more", "whole"), [(-200, True), (1, False)])
-async def test_a_message_of_a_server_up_to_the_limit_passes(
-    more: int, whole: bool, tmp_path: Path, toolboxes: McpToolboxes
-) -> None:
-    async with gateway(tmp_path, launched=True, limits=GatewayLimits(message_bytes=LARGEST)) as running:
-        async with toolboxes.open([running.server()]) as box:
-            outcome = await call(box, "big", f'{{"n": {LARGEST + more}}}')
-    assert outcome.is_error is not whole and (len(outcome.content) == LARGEST + more) is whole
+@pytest.mark.parametrize(("size", "passes"), [(LARGEST - 1, True), (LARGEST, True), (LARGEST + 1, False)])
+async def test_a_message_of_a_server_up_to_the_limit_passes(size: int, passes: bool, tmp_path: Path) -> None:
+    script = (
+        'import sys; n, head = int(sys.argv[1]), \'{"jsonrpc":"2.0","method":"\'; '
+        "print(head + 'x' * (n - len(head) - 2) + '\"}', flush=True); sys.stdin.read()"
+    )
+    async with launching(tmp_path, sys.executable, "-c", script, str(size), env=ENVIRONMENT) as (path, _):
+        async with asyncio.timeout(WAIT), child(Launcher(path, LARGEST), Tail(), lambda: None) as (reading, _):
+            if passes:
+                assert isinstance(await reading.receive(), SessionMessage)
+            else:
+                with pytest.raises(anyio.EndOfStream):
+                    await reading.receive()

@@ -13,6 +13,8 @@ from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.tool_workloads.acting import Acting, Lender, renew_at, renewal
 from tarsy.controllers.tool_workloads.objects import job, owned_by, secret, service
 from tarsy.controllers.tool_workloads.per_run import AGAIN_SECONDS, RunWorkloads
+from tarsy.controllers.tool_workloads.pod_rules import PodSettings
+from tarsy.controllers.tool_workloads.pods import PodRules
 from tarsy.kube.client import ApiError, Connection, KubeClient
 from tarsy.kube.tokens import TokenProblem
 from tarsy.mcp.service_account_auth import ClusterAddress
@@ -28,6 +30,8 @@ TOKEN = "header.payload.signature"
 CLUSTER = ClusterAddress("https://10.96.0.1:443", b"a certificate")
 ACTING = Acting("viewer", "payments", TOKEN, 1_000_600.0, CLUSTER)
 HALF = 300.0
+RULES = PodRules(gateway_image="tarsy-operator:test")
+PODS = PodSettings("tarsy-system", gateway_image="tarsy-operator:test")
 LIBRARY = "tarsy-library"
 
 
@@ -46,7 +50,7 @@ def made(
 
 def pod(transport: str = "stdio", account: str | None = "viewer", **run: Any) -> dict[str, Any]:
     server, what = made(transport, **run)
-    found: dict[str, Any] = job(server, what, owned_by(server), RUN, 60, account)["spec"]["template"]["spec"]
+    found: dict[str, Any] = job(server, what, owned_by(server), RUN, 60, RULES, account)["spec"]["template"]["spec"]
     return found
 
 
@@ -54,23 +58,24 @@ def pod(transport: str = "stdio", account: str | None = "viewer", **run: Any) ->
 def test_a_workload_finds_its_kubeconfig_by_its_environment_and_is_nobody_else(transport: str) -> None:
     found = pod(transport)
     assert "serviceAccountName" not in found and found["automountServiceAccountToken"] is False
-    (container,) = found["containers"]
+    container, *gateway = found["containers"]
     assert container["env"] == [{"name": "KUBECONFIG", "value": "/var/run/tarsy/workload/kubeconfig"}]
     (mount,) = (m for m in container["volumeMounts"] if m["mountPath"] == "/var/run/tarsy/workload")
     assert mount["readOnly"] is True
-    passed = [text for text in container.get("args", ()) if text.startswith("--env=")]
-    assert passed == (["--env=KUBECONFIG"] if transport == "stdio" else [])
+    assert ["env" in one for one in gateway] == ([False] if transport == "stdio" else [])
 
 
 def test_a_kubeconfig_of_its_own_is_none_beside_that_of_the_agent() -> None:
-    (container,) = pod(env=[{"name": "KUBECONFIG", "value": "/mine"}, {"name": "MODE", "value": "quiet"}])["containers"]
+    env = [{"name": "KUBECONFIG", "value": "/mine"}, {"name": "MODE", "value": "quiet"}]
+    container, _ = pod(env=env)["containers"]
     assert [item["name"] for item in container["env"]] == ["MODE", "KUBECONFIG"]
     assert "/mine" not in str(container)
 
 
 def test_without_an_account_a_workload_is_as_if_it_asked_for_none() -> None:
-    (container,) = pod(account=None)["containers"]
-    assert "env" not in container and "--env" not in str(container)
+    container, gateway = pod(account=None)["containers"]
+    assert "env" not in container and "env" not in gateway
+    assert "kubeconfig" not in str(container["volumeMounts"])
 
 
 def test_the_token_is_in_the_secret_as_a_file_and_nowhere_else() -> None:
@@ -79,7 +84,7 @@ def test_the_token_is_in_the_secret_as_a_file_and_nowhere_else() -> None:
     held = secret(server, by, "of-the-callers", RUN, ACTING)
     assert held["stringData"]["kubernetes-token"] == TOKEN and held["stringData"]["token"] == "of-the-callers"
     texts = {key: text for key, text in held["stringData"].items() if key != "kubernetes-token"}
-    rest = [job(server, run, by, RUN, 60, "viewer"), service(server, by, RUN, "viewer"), held["metadata"], texts]
+    rest = [job(server, run, by, RUN, 60, RULES, "viewer"), service(server, by, RUN, "viewer"), held["metadata"], texts]
     assert TOKEN not in str(rest) and TOKEN not in repr(ACTING)
 
 
@@ -96,14 +101,14 @@ def test_the_kubeconfig_leads_to_the_namespace_of_the_run_by_the_authority_that_
 def test_workloads_of_two_accounts_of_one_run_are_told_apart() -> None:
     server, run = made(name="x" * MAX_NAME)
     by = owned_by(server)
-    one, other = (job(server, run, by, RUN, 60, account) for account in ("viewer", "a" * 253))
+    one, other = (job(server, run, by, RUN, 60, RULES, account) for account in ("viewer", "a" * 253))
     assert one["metadata"]["name"] != other["metadata"]["name"]
     marks = [made["spec"]["template"]["metadata"]["labels"] for made in (one, other)]
     selector = service(server, by, RUN, "viewer")["spec"]["selector"]
     assert selector.items() <= marks[0].items() and not selector.items() <= marks[1].items()
     assert all(len(value) <= 63 for labels in marks for value in labels.values())
     assert one["metadata"]["annotations"] == {"tarsy.dev/service-account": "viewer"}
-    assert one["spec"]["template"]["spec"]["volumes"][1]["secret"]["secretName"] == one["metadata"]["name"]
+    assert one["spec"]["template"]["spec"]["volumes"][-1]["secret"]["secretName"] == one["metadata"]["name"]
 
 
 def test_a_renewal_changes_the_token_and_when_it_ends() -> None:
@@ -208,7 +213,7 @@ class Under:
         def now() -> float:
             return self.api.now
 
-        return RunWorkloads(self.api, self.cache, running, LIBRARY, clock=now, wall=now)
+        return RunWorkloads(self.api, self.cache, running, LIBRARY, PODS, clock=now, wall=now)
 
     @property
     def kinds(self) -> set[str]:
