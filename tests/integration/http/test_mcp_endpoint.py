@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import json
+import re
+import runpy
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -32,6 +35,9 @@ from tarsy.store.runs import NewRun, Runs
 from tarsy.store.wakeups import RUN_CHANNEL
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "mcp-endpoint.md"
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,20 @@ async def test_waiting_ends_with_the_investigation(endpoint: Endpoint) -> None:
     await finished(endpoint, run)
     await endpoint.site.services.pool.execute("SELECT pg_notify($1, $2)", RUN_CHANNEL, str(run.id))
     assert (await waiting)["finished"] is True
+
+
+async def test_the_program_in_the_pages_waits_and_prints_why(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sample,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert sample.count('"http://127.0.0.1:8081/mcp"') == 1
+    (tmp_path / "sample.py").write_text(sample.replace("http://127.0.0.1:8081/mcp", endpoint.url))
+    monkeypatch.setenv("TARSY_TOKEN", endpoint.token.removeprefix("Bearer "))
+    await finished(endpoint, await endpoint.site.accepted(endpoint.namespace))
+    main = runpy.run_path(str(tmp_path / "sample.py"))["main"]
+    async with asyncio.timeout(60):
+        await main(endpoint.namespace, "alert-1")
+    assert "no space left" in capsys.readouterr().out
 
 
 async def test_waiting_is_limited(endpoint: Endpoint) -> None:
