@@ -36,7 +36,6 @@ from tarsy.store.wakeups import RUN_CHANNEL
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 
-
 PAGE = Path(__file__).parents[3] / "docs" / "mcp-endpoint.md"
 
 
