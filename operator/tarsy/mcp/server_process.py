@@ -152,9 +152,14 @@ class _Launched:
     stderr = None
 
     def __init__(
-        self, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader, control: socket.socket, said: bytes
+        self,
+        stdin: asyncio.StreamWriter,
+        stdout: asyncio.StreamReader,
+        output: asyncio.ReadTransport,
+        control: socket.socket,
+        said: bytes,
     ) -> None:
-        self.stdin, self.stdout = stdin, stdout
+        self.stdin, self.stdout, self._output = stdin, stdout, output
         self._control = control
         self._end = asyncio.create_task(self._ended(said), name="end of a launched tool server")
         self.returncode: int | None = None
@@ -171,6 +176,7 @@ class _Launched:
         await asyncio.wait({self._end})
         self._control.close()
         self.stdin.close()
+        self._output.close()
 
     async def _ended(self, said: bytes) -> None:
         """Reads how the process ended; a launcher that says nothing has ended itself."""
@@ -227,8 +233,9 @@ async def _launch(path: Path) -> _Launched:
         if answer != "started":
             raise OSError(errno.ENOEXEC, answer.removeprefix("failed ") or "its container has ended")
         stdout = asyncio.StreamReader(limit=CHUNK)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdout), read)
+        output, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdout), read)
         ignored = asyncio.StreamReader()
         transport, protocol = await loop.connect_write_pipe(lambda: asyncio.StreamReaderProtocol(ignored), written)
         undo.pop_all()
-    return _Launched(asyncio.StreamWriter(transport, protocol, None, loop), stdout, control, rest)
+    stdin = asyncio.StreamWriter(transport, protocol, None, loop)
+    return _Launched(stdin, stdout, output, control, rest)
