@@ -14,11 +14,11 @@ from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import API_VERSION, AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Chain
 from tarsy.resources.v1alpha1.alert import AlertContent
-from unit.manifests.shipped import MANIFESTS, ROOT, documents, objects
+from unit.manifests.shipped import LOADER, MANIFESTS, ROOT, documents, objects
 
 PAGE = ROOT / "docs" / "library.md"
 BEGIN, END = "<!-- table of alerts: begin -->", "<!-- table of alerts: end -->"
-SETS: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "tests/unit/manifests/alert_names.yaml").read_text("utf-8"))
+SETS: dict[str, dict[str, Any]] = yaml.load((ROOT / "tests/unit/manifests/alert_names.yaml").read_text("utf-8"), LOADER)
 NAMES = sorted({name for one in SETS.values() for key in ("names", "info", "former") for name in one.get(key, ())})
 INFO = sorted({name for one in SETS.values() for name in one.get("info", ())})
 

@@ -21,6 +21,7 @@ from typer.main import get_command
 from tarsy.cli.main import app
 from tarsy.resources.v1alpha1 import KINDS
 from unit.manifests.olm import BUNDLE_KINDS, ClusterServiceVersion
+from unit.manifests.shipped import LOADER
 
 IMAGE = f"registry.example.com/tarsy@sha256:{'a' * 64}"
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl renders the manifests")
@@ -37,7 +38,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def manifests(bundle: Path) -> dict[str, dict[str, Any]]:
     """The manifests of the bundle by file name; each file has one."""
-    return {path.name: yaml.safe_load(path.read_text("utf-8")) for path in (bundle / "manifests").iterdir()}
+    return {path.name: yaml.load(path.read_text("utf-8"), LOADER) for path in (bundle / "manifests").iterdir()}
 
 
 @pytest.fixture(scope="module")
