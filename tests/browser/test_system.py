@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from browser.conftest import SECONDS
 from browser.fixture_pages import ORIGIN, drawn, opened_state
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def gate() -> Iterator[None]:
 async def page(chromium: "Browser") -> "AsyncIterator[Page]":
     """A page of a window of 1280 x 800 pixels."""
     page = await chromium.new_page(viewport={"width": 1280, "height": 800})
-    page.set_default_timeout(SECONDS * 1000)
+    page.set_default_timeout(30_000)
     yield page
     await page.close()
 

@@ -45,7 +45,9 @@ const Row = memo(function Row({ item, hours, open, link }: { item: Configuration
 
 function Details({ item, query }: { item: ConfigurationItem; query: SystemQuery }) {
   const top = useRef<HTMLDivElement>(null);
-  useEffect(() => top.current?.scrollIntoView({ block: "nearest" }), []);
+  useEffect(() => {
+    top.current?.scrollIntoView({ block: "nearest" }); // newer browsers return a promise, which is no cleanup
+  }, []);
   return (
     <div className="object-details" ref={top}>
       {item.summary && <p>{item.summary}</p>}
