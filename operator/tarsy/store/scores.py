@@ -298,23 +298,23 @@ class Scores:
                     return None
                 used = row["reserved_tokens"] if ended.tokens is None else ended.tokens
                 spent = row["reserved_usd"] if ended.cost_usd is None else ended.cost_usd
-                await connection.execute(
-                    *self._sql["settle"](
-                        suite=suite,
-                        day=row["day"],
-                        tokens=used - row["reserved_tokens"],
-                        cost_usd=spent - row["reserved_usd"],
-                    )
-                )
+                tokens, cost_usd = used - row["reserved_tokens"], spent - row["reserved_usd"]
+                settle = self._sql["settle"](suite=suite, day=row["day"], tokens=tokens, cost_usd=cost_usd)
+                await connection.execute(*settle)
             return int(used)
 
         used = await call(self._pool, f"end the scoring of {item.investigation}", write)
-        if used is not None and self._metrics is not None:
-            self._metrics.add(SCORING_TOKENS, used)
-            if ended.score is not None:
-                self._metrics.observe(SCORE_POINTS, ended.score.points)
-            if state is not ScoreState.WAITING:
-                self._count(state.value)
+        if used is not None:
+            self._measure(used, ended, state)
+
+    def _measure(self, used: int, ended: EndedScore, state: ScoreState) -> None:
+        if self._metrics is None:
+            return
+        self._metrics.add(SCORING_TOKENS, used)
+        if ended.score is not None:
+            self._metrics.observe(SCORE_POINTS, ended.score.points)
+        if state is not ScoreState.WAITING:
+            self._count(state.value)
 
     async def refuse(self, suite: UUID, item: ScoreItem, state: ScoreState, problem: str) -> None:
         """Ends a scoring without a call: the judge may not read the run, or no budget allows it."""
