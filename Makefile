@@ -150,7 +150,8 @@ chaos: chaos-kill chaos-postgres chaos-zombie chaos-limits chaos-cost chaos-stor
 
 chaos-kill: .venv/ready ## Kill the process at twelve points of every strategy; no finished step may be repeated
 	$(CHAOS_TEST) tests/chaos/test_points.py tests/chaos/test_points_beside.py tests/chaos/test_kill.py \
-	  tests/chaos/test_signatures.py tests/chaos/test_deletion.py tests/chaos/test_drain.py tests/chaos/test_gate.py
+	  tests/chaos/test_signatures.py tests/chaos/test_deletion.py tests/chaos/test_drain.py tests/chaos/test_gate.py \
+	  tests/chaos/test_scoring.py
 
 chaos-postgres: .venv/ready ## Restart Postgres under load; each step must be exactly one row
 	$(CHAOS_TEST) tests/chaos/test_postgres.py

@@ -19,7 +19,7 @@ from tarsy.controllers.machinery.context import ReconcileContext, SecretReader
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.notifications.request_text import template_fault
 from tarsy.controllers.promotion.promoted import with_promotion
-from tarsy.controllers.readiness.calibration import CALIBRATION_SECONDS, with_calibration
+from tarsy.controllers.readiness.calibration import with_calibration
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.controllers.readiness.reach import with_reach
@@ -115,13 +115,14 @@ async def _by_its_record(
             status = status.model_copy(update={name: getattr(chain.status, name) for name in kept})
         if again is not None:
             waits.append(again)
-    if context.store.reviews is not None:
+    if context.store.verdicts is not None:
+        later = AFTER_ERROR_SECONDS
         try:
-            status = await with_calibration(status, chain, context.store.reviews, context, now)
+            status, later = await with_calibration(status, chain, context.store.verdicts, context, now)
         except StoreError as error:
             _log.warning("the verdicts on findings of %s could not be counted; retrying: %s", chain, error)
             status = status.model_copy(update={"calibration": chain.status.calibration})
-        waits.append(CALIBRATION_SECONDS)
+        waits.append(later)
     if chain.spec.allowed_namespaces is not None:  # namespaces and Agents come and change
         waits.append(SETTLED_RECHECK_SECONDS)
     return status, waits

@@ -12,7 +12,7 @@ from datetime import datetime
 from tarsy.controllers.evals.git_cases import GitCases
 from tarsy.controllers.evals.judge_queue import JudgeQueue
 from tarsy.controllers.evals.scoring import Scoring
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.readiness.serving import ServedCalls
@@ -30,6 +30,7 @@ from tarsy.record.shown_confidence import HIGH_FLOOR
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
+from tarsy.store.calibration import Verdicts
 from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
@@ -104,6 +105,9 @@ class StorePorts:
 
     reviews: Reviews | None = None
     """Verdicts of people on findings; None: Reviews are ignored."""
+
+    verdicts: Verdicts | None = None
+    """The same by Chain; None: Chains tell no calibration."""
 
     scores: Scores | None = None
     """Scores of investigations; None: `spec.scoring` is ignored."""
@@ -213,6 +217,9 @@ class ReconcileContext:
 
     quota_written: dict[str, float] = field(default_factory=dict)
     """Time (`time.monotonic`) of the last write of a status, by uid of the InvestigationQuota."""
+
+    shown_high: dict[Key, str] = field(default_factory=dict)
+    """The confidence High as the statuses of the runs of a Chain show it, by Chain (`readiness/calibration.py`)."""
 
     note_firing: Callable[[FiringResult], None] = lambda _: None
     """Counts what became of a time of an AlertSchedule."""

@@ -2,45 +2,101 @@
 
 Watches: nothing of its own; the reconcile of a Chain calls it. Decides: by the stored verdicts, with the interval of
 Wilson, whether High is below its floor. Writes: the condition `Calibrated` and the counts by confidence, where there is
-a verdict at all. It is no part of `Ready`: runs go on.
+a verdict at all, and has the statuses of runs written again that show High otherwise. It is no part of `Ready`: runs go
+on.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 
+import orjson
+
+from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
-from tarsy.evals.calibration import ClassCalibration, calibrate, counted_right
+from tarsy.evals.calibration import calibrate, calibration_verdict, counted_right
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding
-from tarsy.record.shown_confidence import ENOUGH_VERDICTS
+from tarsy.record.review import JudgedFinding, ReviewVerdict
+from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
+from tarsy.resources.v1alpha1 import Investigation
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.reviews import Reviews
+from tarsy.store.calibration import Verdicts
 
 CALIBRATION_SECONDS = 60.0
 """Seconds until the verdicts on the findings of a Chain are counted again."""
 
-_STATUS: dict[str, ConditionStatus] = {"HighHolds": "True", "HighUnreliable": "False"}
+SHOWING_SECONDS = 5.0
+"""Seconds until further statuses are written that show the confidence High otherwise."""
+
+SHOWN_RUNS = 1000
+"""Newest runs of a Chain with confidence High whose statuses follow its verdicts."""
+
+SHOWN_AT_ONCE = 200
+"""Statuses that one look has written again at most."""
+
+_STATUS: dict[bool | None, ConditionStatus] = {True: "True", False: "False", None: "Unknown"}
 
 
 async def with_calibration(
-    status: ChainStatus, chain: Chain, reviews: Reviews, context: ReconcileContext, now: datetime
-) -> ChainStatus:
+    status: ChainStatus, chain: Chain, verdicts: Verdicts, context: ReconcileContext, now: datetime
+) -> tuple[ChainStatus, float]:
     """Adds the counts and the condition `Calibrated` to the status of a Chain.
 
     Args:
         status: the status without them.
         chain: the Chain.
-        reviews: the stored verdicts.
+        verdicts: the stored verdicts.
         context: of the reconcile.
         now: the current time.
+
+    Returns:
+        The status, and the seconds until the next look.
 
     Raises:
         StoreError: Postgres is unavailable.
     """
-    found = await reviews.judged(chain.metadata.namespace, chain.metadata.name)
-    return calibrated_status(status, chain, found, context.settings.calibration_floor, now)
+    key, floor = (chain.metadata.namespace, chain.metadata.name), context.settings.calibration_floor
+    found = (await verdicts.judged([key])).get(key, [])
+    high = [one.verdict is ReviewVerdict.RIGHT for one in found if one.confidence is Confidence.HIGH]
+    shown = shown_confidence(Confidence.HIGH, HighVerdicts(sum(high), len(high), floor))
+    status, of_chain = calibrated_status(status, chain, found, floor, now), Key(chain.KIND, *key)
+    # The first look of a process compares all statuses, for a verdict may have come while none ran.
+    if (high or of_chain in context.shown_high) and context.shown_high.get(of_chain) != shown:
+        if await _show(chain, shown, verdicts, context):
+            return status, SHOWING_SECONDS
+        context.shown_high[of_chain] = shown
+    return status, CALIBRATION_SECONDS
+
+
+async def _show(chain: Chain, shown: str, verdicts: Verdicts, context: ReconcileContext) -> bool:
+    """Has the statuses of runs written again that show the confidence High otherwise; tells whether more are left.
+
+    Args:
+        chain: of the runs.
+        shown: the confidence High as people read it.
+        verdicts: finds the runs.
+        context: of the reconcile.
+
+    Raises:
+        StoreError: Postgres is unavailable.
+    """
+    written = 0
+    for run in await verdicts.high_findings((chain.metadata.namespace, chain.metadata.name), SHOWN_RUNS):
+        document = context.cache.finished(Key(Investigation.KIND, run.namespace, run.name))
+        raw = orjson.loads(document) if document is not None else {}
+        if raw.get("metadata", {}).get("uid") != str(run.id):
+            continue
+        finding = raw["status"].get("finding") or {}
+        if (finding.get("shownConfidence") or finding.get("confidence")) == shown:
+            continue
+        if written == SHOWN_AT_ONCE:
+            return True
+        record = await context.store.reads.record(run.id)
+        if record is not None:
+            context.publish_again(record)
+            written += 1
+    return False
 
 
 def calibrated_status(
@@ -64,36 +120,13 @@ def calibrated_status(
     if not classes:
         kept = tuple(one for one in status.conditions if one.type != kind)
         return status.model_copy(update={"conditions": kept, "calibration": None})
-    reason, message = calibration_verdict(classes, floor)
-    told = _STATUS.get(reason, "Unknown")
-    condition = Condition(
-        type=kind, status=told, reason=reason, message=message, observed_generation=chain.metadata.generation
+    found = calibration_verdict(classes, floor)
+    told = Condition(
+        type=kind,
+        status=_STATUS[found.calibrated],
+        reason=found.reason,
+        message=found.message,
+        observed_generation=chain.metadata.generation,
     )
-    changed = {"conditions": set_condition(status.conditions, condition, now), "calibration": counted_right(classes)}
+    changed = {"conditions": set_condition(status.conditions, told, now), "calibration": counted_right(classes)}
     return status.model_copy(update=changed)
-
-
-def calibration_verdict(classes: Iterable[ClassCalibration], floor: float) -> tuple[str, str]:
-    """Returns reason and message of the condition.
-
-    Args:
-        classes: the verdicts by confidence.
-        floor: smallest lower end of the interval of High.
-    """
-    high = next((one for one in classes if one.confidence is Confidence.HIGH), None)
-    if high is None or high.total < ENOUGH_VERDICTS:
-        total = 0 if high is None else high.total
-        few = f"{total} findings with confidence High have a verdict; it is judged from {ENOUGH_VERDICTS} on."
-        return ("FewVerdicts", few)
-    low, top = round(100 * high.interval.low), round(100 * high.interval.high)
-    recent, before = (f"{right} of {total}" for right, total in (high.recent, high.before))
-    counts = f"Findings with confidence High were right in {high.right} of {high.total} reviews"
-    counts += f" (95 % interval {low} to {top} %)"
-    drift = f" The newest are worse: {recent}, against {before} of those before them." if high.drifted else ""
-    if high.below(floor):
-        below = (
-            f"{counts}, below the floor of {round(100 * floor)} %. Do not rely on High; measure a better chain with an "
-            f"EvalSuite of the reviewed cases.{drift}"
-        )
-        return ("HighUnreliable", below)
-    return ("HighHolds", f"{counts}.{drift}")

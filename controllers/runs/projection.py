@@ -14,6 +14,7 @@ from tarsy.record.conditions import conditions as conditions_of
 from tarsy.record.conditions import phase
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import InvestigationRecord, StageKind, StageProgress, State
+from tarsy.record.shown_confidence import doubted_confidence
 from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
@@ -202,6 +203,7 @@ def _finding(record: InvestigationRecord) -> FindingSummary | None:
     return FindingSummary(
         summary=finding.summary,
         confidence=_CONFIDENCE[finding.confidence],
+        shown_confidence=doubted_confidence(finding.confidence, record.high_verdicts),
         claims=len(finding.claims) or None,
         supported_claims=finding.supported_claims if finding.claims else None,
         integrity=finding.integrity.value if finding.integrity is not None else None,

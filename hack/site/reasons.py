@@ -19,6 +19,7 @@ _WORD: Final = re.compile(r"^[A-Z][a-z]+([A-Z][a-z]+)*$")
 _SEVERAL: Final = re.compile(r"^[A-Z][a-z]+([A-Z][a-z]+)+$")
 # What carries a reason, and at which place.
 _CALLS: Final = {
+    "CalibrationVerdict": 1,
     "Failure": 0,
     "GitProblem": 0,
     "NotYet": 0,
@@ -37,7 +38,7 @@ _CALLS: Final = {
 _ENUMS: Final = ("BudgetLimit", "ModelErrorCode")
 _KEYWORDS: Final = ("reason", "code")
 # Where reasons come from that people see in status and Events. `http` and the local rooms have reasons of HTTP answers.
-ROOMS: Final = ("controllers", "engine", "git", "kube", "llm", "mcp", "plan", "record", "runtime")
+ROOMS: Final = ("controllers", "engine", "evals", "git", "kube", "llm", "mcp", "plan", "record", "runtime")
 # Words at such places that are no reasons of this product: what the Kubernetes API itself says.
 OF_OTHERS: Final = frozenset(
     {

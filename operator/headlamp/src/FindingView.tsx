@@ -21,10 +21,12 @@ export function FindingView({ run }: { run: Run }) {
 }
 
 function Found({ finding }: { finding: Finding }) {
-  const colour = COLOURS[finding.confidence as keyof typeof COLOURS] ?? 'default';
+  const shown = finding.shownConfidence ?? finding.confidence;
+  const doubted = shown !== finding.confidence;
+  const colour = doubted ? 'warning' : COLOURS[finding.confidence as keyof typeof COLOURS] ?? 'default';
   return (
     <Box>
-      <Chip size="small" color={colour} label={`Confidence: ${plain(finding.confidence, 40)}`} />
+      <Chip size="small" color={colour} label={`Confidence: ${plain(shown, 48)}`} />
       <Text of={finding.summary} />
       {finding.claims.map((claim, at) => (
         <ClaimView key={at} claim={claim} />

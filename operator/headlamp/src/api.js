@@ -26,6 +26,7 @@
  * @typedef {object} Finding
  * @property {string} summary
  * @property {string} confidence
+ * @property {string | null} [shownConfidence]
  * @property {Claim[]} claims
  * @property {string[]} notes
  *
@@ -192,7 +193,7 @@ export function row(object) {
     chain: status.chain ?? '',
     phase: status.phase ?? 'Pending',
     progress: status.progress ?? '',
-    confidence: status.finding?.confidence ?? '',
+    confidence: plain(status.finding?.shownConfidence ?? status.finding?.confidence ?? '', 48),
     finding: plain(status.finding?.summary ?? status.lastError?.message ?? '', 200),
     cost: status.usage?.costUSD ?? '',
   };

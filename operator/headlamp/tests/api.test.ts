@@ -117,6 +117,8 @@ test('an investigation without a status has a row', () => {
   expect(row({})).toMatchObject({ phase: 'Pending', finding: '', confidence: '' });
   const status = { phase: 'Succeeded', finding: { summary: 'The disk is full.', confidence: 'High' } };
   expect(row({ status })).toMatchObject({ phase: 'Succeeded', finding: 'The disk is full.', confidence: 'High' });
+  const doubted = { finding: { ...status.finding, shownConfidence: 'High (12 of 20 right)' } };
+  expect(row({ status: doubted }).confidence).toBe('High (12 of 20 right)');
   expect(row({ status: { lastError: { message: 'No model.' } } }).finding).toBe('No model.');
 });
 

@@ -56,6 +56,12 @@ test('a claim says whether the record bears it out, and why not', () => {
   expect(screen.getByText('kubernetes.logs: There is no such call.')).toBeTruthy();
 });
 
+test('a confidence that people found wrong too often is shown with its count', () => {
+  const finding = { summary: 's', confidence: 'High', shownConfidence: 'High (12 of 20 right)', claims: [], notes: [] };
+  const { container } = render(<FindingView run={{ ...RUN, finding }} />);
+  expect(container.querySelector('.MuiChip-label')?.textContent).toBe('Confidence: High (12 of 20 right)');
+});
+
 test('a failed run says why', () => {
   render(<FindingView run={{ ...RUN, state: 'failed', failure: { reason: 'NoModel', message: 'No key.' } }} />);
   expect(screen.getByText('NoModel: No key.')).toBeTruthy();

@@ -340,6 +340,20 @@ export const REVIEW = {
   more: "There are more; review the first ones, or use kubectl tarsy reviews.",
 } as const;
 
+export const CALIBRATION = {
+  title: "How often findings were right",
+  doubted: "In doubt:",
+  none: "No confidence is doubted.",
+  right: "Right",
+  of: "of",
+  interval: "95 % interval",
+  newest: "Newest 20",
+  before: "Before",
+  worse: "worse",
+  counts: "By the verdicts of people, in all namespaces that use the chain. The line marks the floor of High.",
+  more: "There are more chains; see kubectl tarsy calibration.",
+} as const;
+
 export const SCORE_STATE_WORDS = { Waiting: "Waits", Started: "Is scored", Completed: "Scored", Failed: "Not scored", Refused: "Not allowed", Expired: "Waited too long" } as const;
 
 export const SCORE = {

@@ -59,6 +59,7 @@ from tarsy.runtime.judge_models import JudgeModels
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels
 from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.store.approvals import ApprovalStore
+from tarsy.store.calibration import Verdicts
 from tarsy.store.calls import Calls
 from tarsy.store.evals import Evals
 from tarsy.store.gauges import Gauges
@@ -207,6 +208,7 @@ def _controller(
             definitions=ToolDefinitions(pool),
             quotas=Quotas(pool, notifier.notify),
             reviews=Reviews(pool, metrics),
+            verdicts=Verdicts(pool),
             scores=Scores(pool, metrics),
             outcomes=Outcomes(pool, controlled.outcome_periods(), workload_of, metrics),
             git_texts=GitTextStore(pool),

@@ -6,6 +6,7 @@ import typer
 
 from tarsy.cli.commands import (
     approvals,
+    calibration,
     evals,
     evidence,
     queue,
@@ -57,6 +58,7 @@ def add_investigation_commands(app: typer.Typer) -> typer.Typer:
         approvals.reject,
         reviews.reviews,
         reviews.review,
+        calibration.calibration,
         quotas.quota,
         queue.queue,
         queue.workers,

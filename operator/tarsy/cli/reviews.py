@@ -18,10 +18,12 @@ from tarsy.client.plain_text import one_line, plain
 from tarsy.client.refusals import READ_REVIEWS
 from tarsy.http.review_entry import case_of_review
 from tarsy.http.views.reviews import MAX_REVIEWED, ReviewIntent, ReviewItem, ReviewPage, ReviewsBody, ReviewView
+from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.resources.v1alpha1.review import FindingVerdict
 
 _PAGE = 200
 _VERDICTS = {"Right": "green", "Partly": "yellow", "Wrong": "red"}
+_OUTCOMES = {IncidentOutcome.RECURRED: "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,21 @@ def reviews_table(items: Sequence[ReviewItem], *, with_namespace: bool) -> Table
         with_namespace: whether a column names the namespaces.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    titles = ["INVESTIGATION", "ALERT TYPE", "CONFIDENCE", "VERDICT", "BY", "ENDED", "FINDING"]
+    titles = ["INVESTIGATION", "ALERT TYPE", "CONFIDENCE", "OUTCOME", "VERDICT", "BY", "ENDED", "FINDING"]
     for title in (["NAMESPACE"] if with_namespace else []) + titles:
         table.add_column(title, overflow="fold")
     for one in items:
         people = one.reviewed_by or one.claimed_by
-        cells = [one.name, one.alert_type, one.confidence, one.verdict or "-", ", ".join(people) or "-"]
-        cells += [f"{one.finished_at:%Y-%m-%d %H:%M}Z", one.finding]
+        cells = [
+            one.name,
+            one.alert_type,
+            one.shown_confidence or one.confidence,
+            one.outcome or "-",
+            one.verdict or "-",
+        ]
+        cells += [", ".join(people) or "-", f"{one.finished_at:%Y-%m-%d %H:%M}Z", one.finding]
         row = [Text(one_line(cell, 160)) for cell in cells]
-        row[3].stylize(_VERDICTS.get(one.verdict or "", ""))
+        row[4].stylize(_VERDICTS.get(one.verdict or "", ""))
         table.add_row(*([Text(one.namespace)] if with_namespace else []), *row)
     return table
 
@@ -114,7 +122,8 @@ async def show_reviews(
         if output == "json":
             write_output(cases, output)
         else:
-            sys.stdout.write(yaml.safe_dump(cases, sort_keys=False))
+            for one, case in zip(found, cases, strict=True):
+                sys.stdout.write(f"# {case_origin(one)}\n{yaml.safe_dump([case], sort_keys=False)}")
     elif for_programs(output):
         write_items(found, output)
     else:
@@ -129,6 +138,8 @@ def render_review(found: ReviewView) -> RenderableType:
     head.append(f"  {found.state}")
     if found.verdict is not None:
         head.append(f"  {found.verdict}", style=_VERDICTS.get(found.verdict, ""))
+    if found.outcome is not None:
+        head.append(f"  {found.outcome.value}", style=_OUTCOMES.get(found.outcome, ""))
     if found.claimed_by:
         head.append(f"  claimed by {one_line(', '.join(found.claimed_by), 200)}", style="dim")
     lines: list[RenderableType] = [head]
@@ -145,6 +156,13 @@ def render_review(found: ReviewView) -> RenderableType:
         if entry.note:
             lines.append(Indented(Text(plain(entry.note), style="dim"), 4))
     return Group(*lines)
+
+
+def case_origin(found: ReviewView) -> str:
+    """Returns a line for people about the origin of a case: its investigation, the verdict, and the outcome."""
+    people = ", ".join(dict.fromkeys(one.author for one in found.activity if one.counted))
+    became = "Outcome: not known" if found.outcome is None else outcome_sentence(found.outcome)
+    return one_line(f"{found.namespace}/{found.name}: {found.verdict} by {people}. {became}", 400)
 
 
 async def write_reviews(

@@ -12,7 +12,7 @@ from typing import Final
 from tarsy.record.finding import Confidence
 from tarsy.record.interval import Interval, wilson_interval
 from tarsy.record.review import JudgedFinding, ReviewVerdict
-from tarsy.record.shown_confidence import HighVerdicts
+from tarsy.record.shown_confidence import ENOUGH_VERDICTS, HighVerdicts
 
 RECENT_VERDICTS: Final = 20
 """Newest verdicts that are compared with those before them."""
@@ -51,6 +51,21 @@ class ClassCalibration:
         return HighVerdicts(self.right, self.total, floor).unreliable
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrationVerdict:
+    """Whether the confidence High of a Chain can be relied on.
+
+    Attributes:
+        calibrated: True or False; None: too few verdicts to tell.
+        reason: one CamelCase word.
+        message: sentences for people.
+    """
+
+    calibrated: bool | None
+    reason: str
+    message: str
+
+
 def calibrate(judged: Iterable[JudgedFinding]) -> list[ClassCalibration]:
     """Counts the verdicts on the findings of a chain by confidence, High first; classes without a verdict are left out.
 
@@ -66,6 +81,32 @@ def calibrate(judged: Iterable[JudgedFinding]) -> list[ClassCalibration]:
 def counted_right(classes: Sequence[ClassCalibration]) -> str:
     """Returns the counts of all classes in brief, such as `High 12/20, Medium 5/9`."""
     return ", ".join(f"{one.confidence.value} {one.right}/{one.total}" for one in classes)
+
+
+def calibration_verdict(classes: Iterable[ClassCalibration], floor: float) -> CalibrationVerdict:
+    """Decides whether the confidence High of a Chain can be relied on.
+
+    Args:
+        classes: the verdicts by confidence.
+        floor: smallest lower end of the interval of High.
+    """
+    high = next((one for one in classes if one.confidence is Confidence.HIGH), None)
+    if high is None or high.total < ENOUGH_VERDICTS:
+        total = 0 if high is None else high.total
+        few = f"{total} findings with confidence High have a verdict; it is judged from {ENOUGH_VERDICTS} on."
+        return CalibrationVerdict(None, "FewVerdicts", few)
+    low, top = round(100 * high.interval.low), round(100 * high.interval.high)
+    recent, before = (f"{right} of {total}" for right, total in (high.recent, high.before))
+    counts = f"Findings with confidence High were right in {high.right} of {high.total} reviews"
+    counts += f" (95 % interval {low} to {top} %)"
+    drift = f" The newest are worse: {recent}, against {before} of those before them." if high.drifted else ""
+    if high.below(floor):
+        below = (
+            f"{counts}, below the floor of {round(100 * floor)} %. Do not rely on High; measure a better chain with an "
+            f"EvalSuite of the reviewed cases.{drift}"
+        )
+        return CalibrationVerdict(False, "HighUnreliable", below)
+    return CalibrationVerdict(True, "HighHolds", f"{counts}.{drift}")
 
 
 def _class(confidence: Confidence, right: Sequence[bool]) -> ClassCalibration:

@@ -33,6 +33,7 @@ SERVED = {
     "changes": ("Changes", "list"),
     "triage": ("Triage", "list"),
     "reviews": ("Reviews", "list"),
+    "calibration": ("Calibration", "list"),
     "queue": ("Queue", "list"),
     "workers": ("Workers", "list"),
     "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),

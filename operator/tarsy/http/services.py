@@ -5,6 +5,7 @@ its handler uses.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.unstarted import UnstartedScans
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
+from tarsy.record.shown_confidence import HIGH_FLOOR, HighVerdicts
+from tarsy.store.calibration import ChainKey, Verdicts
 from tarsy.store.object_history import ObjectHistory
 from tarsy.store.reads import Reads
 
@@ -66,6 +69,22 @@ class Services:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unstarted", UnstartedScans(self.kube))
+
+    async def high_verdicts(self, chains: Iterable[ChainKey]) -> dict[ChainKey, HighVerdicts]:
+        """Returns the verdicts on findings with confidence High, of each Chain that has one.
+
+        Args:
+            chains: the Chains.
+
+        Raises:
+            StoreError: Postgres is unavailable.
+        """
+        return await Verdicts(self.pool).high(chains, self.calibration_floor)
+
+    @property
+    def calibration_floor(self) -> float:
+        """Smallest lower end of the interval of right findings with confidence High."""
+        return HIGH_FLOOR if self.reads.calibration_floor is None else self.reads.calibration_floor
 
     @property
     def large_texts(self) -> "LargeTexts":

@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from tarsy.record.finding import Finding
+from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
 from tarsy.record.history import BudgetExceeded
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.run import DesiredState, Failure, State
+from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.usage import Usage
 
 MOST_COUNTED: Final = 1000
@@ -73,6 +74,12 @@ class InvestigationListItem:
     alert_key: str | None = None
     excerpt: str | None = None
     outcome: IncidentOutcome | None = None
+    high_verdicts: HighVerdicts | None = None
+
+    @property
+    def claims_high(self) -> bool:
+        """Whether its finding has confidence High."""
+        return self.finding is not None and self.finding.confidence is Confidence.HIGH
 
 
 @dataclass(frozen=True, slots=True)

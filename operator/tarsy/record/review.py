@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from tarsy.record.finding import Confidence
+from tarsy.record.incident_outcome import IncidentOutcome
 
 MAX_REVIEW_ACTIVITIES: Final = 500
 """Entries that the log of an investigation holds at most."""
@@ -134,6 +135,8 @@ class ReviewableRun:
     finished: bool
     finding: bool
     replay: bool
+    outcome: IncidentOutcome | None = None
+    """What became of its alert; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ class QueuedReview:
     claimed_by: tuple[str, ...]
     reviewed_by: tuple[str, ...]
     changed_at: datetime | None
+    outcome: IncidentOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,3 +47,14 @@ def shown_confidence(confidence: Confidence, high: HighVerdicts | None) -> str:
     if confidence is not Confidence.HIGH or high is None or not high.unreliable:
         return confidence.value
     return f"{confidence.value} ({high.right} of {high.total} right)"
+
+
+def doubted_confidence(confidence: Confidence, high: HighVerdicts | None) -> str | None:
+    """Returns a confidence for people if it is not the word alone, such as `High (12 of 20 right)`; None: it is.
+
+    Args:
+        confidence: of the finding.
+        high: verdicts on the findings of its Chain with confidence High; None: not counted.
+    """
+    shown = shown_confidence(confidence, high)
+    return None if shown == confidence.value else shown

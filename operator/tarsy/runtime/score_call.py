@@ -52,16 +52,22 @@ async def call_for_score(
         reply = await reply_of_judge(provider, asked.request, models, mask, judge="the judge")
     except NoReply as error:
         if error.billed:
-            return EndedScore(problem=str(error))
-        return EndedScore(problem=str(error), tokens=0, cost_usd=Decimal(0), usage=NOT_SENT)
+            return EndedScore(problem=_sentence(str(error)))
+        return EndedScore(problem=_sentence(str(error)), tokens=0, cost_usd=Decimal(0), usage=NOT_SENT)
     tokens, spent = None, None
     if reply.usage is not None and reply.usage.complete:
         tokens, spent = reply.usage.total_tokens, cost(reply.usage, provider.rates)
     try:
         score = _masked(read_score(reply.text, asked), mask)
     except ScoreUnreadable as error:
-        return EndedScore(problem=str(error), tokens=tokens, cost_usd=spent, usage=reply.usage)
+        return EndedScore(problem=_sentence(str(error)), tokens=tokens, cost_usd=spent, usage=reply.usage)
     return EndedScore(score=score, tokens=tokens, cost_usd=spent, usage=reply.usage)
+
+
+def _sentence(problem: str) -> str:
+    """Returns a problem as it is stored and shown: with a capital letter and a full stop."""
+    text = problem.strip()
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
 
 
 def _masked(score: Score, mask: Callable[[str], str]) -> Score:

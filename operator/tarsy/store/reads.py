@@ -18,9 +18,9 @@ from tarsy.record.run import InvestigationRecord, ProviderChange, StageProgress
 from tarsy.record.timeline import TimelineEvent
 from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.store import rows
+from tarsy.store.calibration import MAX_JUDGED
 from tarsy.store.database import call
 from tarsy.store.queries import load
-from tarsy.store.reviews import MAX_JUDGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Reads:
 
     def __init__(self, pool: asyncpg.Pool, calibration_floor: float | None = None) -> None:
         self._pool = pool
-        self._floor = calibration_floor
+        self.calibration_floor = calibration_floor
         self._sql = load("reads")
 
     async def record(self, run: UUID) -> InvestigationRecord | None:
@@ -155,7 +155,7 @@ class Reads:
         changes: defaultdict[UUID, list[ProviderChange]] = defaultdict(list)
         for row in await self._fetch("provider_changes", "changes of provider", ids=ids):
             changes[row["investigation"]].append(ProviderChange(row["revision"], row["reason"], row["message"]))
-        return [rows.investigation(row, stages[row["id"]], changes[row["id"]], self._floor) for row in found]
+        return [rows.investigation(row, stages[row["id"]], changes[row["id"]], self.calibration_floor) for row in found]
 
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:

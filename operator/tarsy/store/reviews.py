@@ -13,10 +13,8 @@ import asyncpg
 
 from tarsy.observe.metric_table import FINDING_VERDICTS
 from tarsy.observe.metrics import Metrics
-from tarsy.record.finding import Confidence
 from tarsy.record.review import (
     MAX_REVIEW_ACTIVITIES,
-    JudgedFinding,
     QueuedReview,
     ReviewableRun,
     ReviewAction,
@@ -26,15 +24,12 @@ from tarsy.record.review import (
     ReviewVerdict,
     summarize_reviews,
 )
+from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
 
 REVIEW_LOCK = 726_197_933
 """First key of the advisory lock of an investigation's reviews."""
-
-
-MAX_JUDGED = 1000
-"""Newest verdicts on the findings of a Chain that are counted."""
 
 
 class ReviewLogFull(Exception):
@@ -66,8 +61,10 @@ class Reviews:
             uid: of an older one of this name; None: the latest.
         """
         where = {"namespace": namespace, "namespace_uid": namespace_uid}
-        rows = await self._fetch("find an investigation", "reviewable", **where, name=name, uid=uid)
-        return ReviewableRun(**rows[0]) if rows else None
+        found = await self._fetch("find an investigation", "reviewable", **where, name=name, uid=uid)
+        if not found:
+            return None
+        return ReviewableRun(**{**found[0], "outcome": rows.incident_outcome(found[0]["outcome"])})
 
     async def log(self, investigation: UUID) -> list[ReviewActivity]:
         """Returns everything that was said about an investigation, in order."""
@@ -131,18 +128,6 @@ class Reviews:
 
         return await call(self._pool, "release a claimed review", write)
 
-    async def judged(self, namespace: str, chain: str, limit: int = MAX_JUDGED) -> list[JudgedFinding]:
-        """Returns the newest findings of a Chain that have a verdict, the newest first.
-
-        Args:
-            namespace: of the Chain.
-            chain: its name.
-            limit: maximum number.
-        """
-        values = {"namespace": namespace, "chain": chain, "limit": limit}
-        rows = await self._fetch("count verdicts", "judged", **values)
-        return [JudgedFinding(Confidence(row["confidence"]), ReviewVerdict(row["verdict"])) for row in rows]
-
     async def queue(
         self,
         state: ReviewState,
@@ -158,7 +143,7 @@ class Reviews:
             limit: maximum number.
             after: end and id of the last one of the page before; None: the first page.
         """
-        rows = await self._fetch(
+        found = await self._fetch(
             "list reviews",
             "queue",
             state=state.value,
@@ -167,7 +152,7 @@ class Reviews:
             after_time=after[0] if after else None,
             after_id=after[1] if after else None,
         )
-        return [_queued(row) for row in rows]
+        return [_queued(row) for row in found]
 
     def _append(self, investigation: UUID, object_uid: UUID, said: ReviewActivity) -> tuple[Any, ...]:
         return self._sql["append"](
@@ -218,6 +203,7 @@ def _queued(row: asyncpg.Record) -> QueuedReview:
     values = dict(row)
     values["state"] = ReviewState(row["state"])
     values["verdict"] = None if row["verdict"] is None else ReviewVerdict(row["verdict"])
+    values["outcome"] = rows.incident_outcome(row["outcome"])
     values["summary"] = row["summary"] or ""
     values["confidence"] = row["confidence"] or ""
     values["claimed_by"] = tuple(row["claimed_by"] or ())

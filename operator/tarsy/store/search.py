@@ -28,6 +28,7 @@ from tarsy.record.listing import (
 )
 from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
+from tarsy.store.calibration import Verdicts
 from tarsy.store.database import call
 from tarsy.store.excerpts import excerpt, searched_words
 from tarsy.store.queries import assembled, load_blocks
@@ -72,10 +73,17 @@ class Filters:
 
 
 class Search:
-    """Finds investigations; every method raises StoreError when Postgres is unavailable or refuses."""
+    """Finds investigations; every method raises StoreError when Postgres is unavailable or refuses.
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    Args:
+        pool: from `open_pool`.
+        calibration_floor: of `Reads`.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, calibration_floor: float | None = None) -> None:
         self._pool = pool
+        self._floor = calibration_floor
+        self._verdicts = Verdicts(pool)
         self._blocks = load_blocks("search")
 
     async def page(
@@ -117,12 +125,21 @@ class Search:
     async def one(self, run: UUID) -> InvestigationListItem | None:
         """Returns one investigation as in a list, None without a record."""
         found = await self._fetch(self._assembled("newest", 1, {"with_id": {"id": run}}))
-        return _listed(found[0]) if found else None
+        return (await self._with_verdicts([_listed(found[0])]))[0] if found else None
 
     async def _listed(
         self, filters: Filters, sort: Sort, limit: int, after: PagePosition | None
     ) -> list[InvestigationListItem]:
-        return [_listed(row) for row in await self._fetch(self._page(filters, sort, limit, after))]
+        found = [_listed(row) for row in await self._fetch(self._page(filters, sort, limit, after))]
+        return await self._with_verdicts(found)
+
+    async def _with_verdicts(self, items: list[InvestigationListItem]) -> list[InvestigationListItem]:
+        """Adds what people found of findings with confidence High of the same Chains."""
+        if self._floor is None:
+            return items
+        high = {one.id: (one.chain_namespace, one.chain) for one in items if one.claims_high}
+        verdicts = await self._verdicts.high(high.values(), self._floor)
+        return [replace(one, high_verdicts=verdicts.get(high[one.id])) if one.id in high else one for one in items]
 
     async def _holding(self, ids: Sequence[UUID], text: str) -> dict[UUID, str | None]:
         """Returns the runs that contain a text, each with what surrounds it."""

@@ -46,7 +46,18 @@ async def played(scene: Scene) -> AsyncIterator[Mapping[str, Played]]:
             summary = summarize_reviews(log)
             state = {"state": summary.state.value, "verdict": summary.verdict and summary.verdict.value}
             shown.append({"status": found["status"], "summary": state, "note": log[-1].note})
-        yield {"review": Played("checkout-down", run, more={"reviews.yaml": as_yaml(shown)})}
+        calibration = as_yaml(await _calibration(scene))
+        more = {"reviews.yaml": as_yaml(shown), "calibration.yaml": calibration}
+        yield {"review": Played("checkout-down", run, more=more)}
+
+
+async def _calibration(scene: Scene) -> dict[str, Any]:
+    """What the Chain tells of the verdict; a label is written so that the controller looks at once."""
+    namespace = (await scene.get("Chain", "checkout"))["metadata"]["namespace"]
+    await scene.kube.patch("Chain", namespace, "checkout", {"metadata": {"labels": {"look": "now"}}})
+    found = await scene.reason("Chain", "checkout", "Calibrated", "FewVerdicts")
+    (told,) = [one for one in found["status"]["conditions"] if one["type"] == "Calibrated"]
+    return {"calibration": found["status"]["calibration"], "condition": told}
 
 
 async def test_what_a_person_says_of_a_finding_is_the_label_and_stays_on_record(scene: Scene) -> None:

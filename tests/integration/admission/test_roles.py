@@ -104,6 +104,7 @@ def questions() -> list[tuple[str, list[Question]]]:
                 *of(READ, REVIEWS),
                 ("get", "record.tarsy.dev", "investigations", "review"),
                 ("list", "record.tarsy.dev", "reviews", ""),
+                ("list", "record.tarsy.dev", "calibration", ""),
             ],
         ),
         ("see which runs wait, and why", [("list", "record.tarsy.dev", "queue", "")]),

@@ -46,6 +46,7 @@ from tarsy.resources.v1alpha1 import KINDS
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
+from tarsy.store.calibration import Verdicts
 from tarsy.store.calls import Calls
 from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.evals import Evals
@@ -193,6 +194,7 @@ class Desk:
                     approvals=self.approvals,
                     definitions=self.definitions,
                     reviews=self.reviews,
+                    verdicts=Verdicts(self.pool),
                     outcomes=Outcomes(self.pool),
                     scores=Scores(self.pool, metrics),
                     git_texts=GitTextStore(self.pool),

@@ -1,5 +1,6 @@
 """Tests that Reviews become entries of the log, whoever deletes what, and only those of people who may review."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -8,9 +9,23 @@ import pytest
 import rights
 from integration.controllers.desk import Desk, eventually
 from tarsy.record.review import ReviewState, summarize_reviews
+from tarsy.record.shown_confidence import HIGH_FLOOR
+from tarsy.store.reads import Reads
 
 ANNA = {"username": "anna", "groups": ["reviewers"]}
 BEN = {"username": "ben", "groups": ["reviewers"]}
+JUDGED = """
+WITH past AS (
+    INSERT INTO investigation (id, name, namespace, namespace_uid, alert_type, chain, chain_namespace, plan_hash, state,
+        stages_planned, limit_seconds, finding, finished_at, object_deleted_at)
+    VALUES (gen_random_uuid(), $1, $2, 'past', 'PodCrash', 'one', $2, 'p', 'completed', 1, 1,
+        '{"summary": "s", "confidence": "High"}', now(), now()) RETURNING id
+)
+INSERT INTO review_summary (investigation, state, verdict, claimed_by, reviewed_by)
+SELECT id, 'Reviewed', $3, '{}', '{anna}' FROM past
+"""
+"""A finding of the Chain `one` with confidence High, and a verdict on it."""
+
 CAUSE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}
 
 
@@ -23,6 +38,10 @@ async def let_review(desk: Desk) -> None:
     rule = {"apiGroups": ["tarsy.dev"], "resources": ["reviews"], "verbs": ["create"]}
     bound = rights.binding("review", desk.namespace, "Role", "review", rights.group("reviewers"))
     await rights.put_rights(desk.kube, (rights.role("review", desk.namespace, rule), bound))
+
+
+async def _is(found: Callable[[], Awaitable[object]], wanted: object) -> bool:
+    return await found() == wanted
 
 
 async def log_of(desk: Desk, run: UUID, number: int) -> list[tuple[str, str, str | None]]:
@@ -98,3 +117,31 @@ async def test_only_people_who_may_review_count_and_only_findings_are_reviewed(d
         await desk.reason("Review", "forged", "Accepted", "True", "Stored")
         await desk.finish(await desk.claim())
         await desk.reason("Review", "early", "Accepted", "True", "Stored")
+
+
+@pytest.mark.once("the API takes no part in it; test_kubectl shows the column on both")
+async def test_statuses_that_were_published_show_high_with_the_count_of_now(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.readiness.calibration.CALIBRATION_SECONDS", 0.2)
+    monkeypatch.setattr("tarsy.controllers.readiness.calibration.SHOWING_SECONDS", 0.1)
+    monkeypatch.setattr("tarsy.controllers.readiness.calibration.SHOWN_AT_ONCE", 1)
+    desk.reads = Reads(desk.pool, HIGH_FLOOR)
+    await desk.configure()
+    past = [(f"past-{n}", desk.namespace, "Right" if n < 12 else "Wrong") for n in range(19)]
+    await desk.pool.executemany(JUDGED, past)
+
+    async def shown() -> list[str | None]:
+        found = [(await desk.get("Investigation", name))["status"]["finding"] for name in ("first", "second")]
+        assert {one["confidence"] for one in found} == {"High"}, "the word of the agents stays"
+        return [one.get("shownConfidence") for one in found]
+
+    async with desk.controller():
+        for name in ("first", "second"):
+            await desk.finished(name)
+        assert await shown() == [None, None], "19 verdicts are too few"
+        await desk.pool.execute(JUDGED, "past-19", desk.namespace, "Wrong")
+        await eventually(lambda: _is(shown, ["High (12 of 20 right)"] * 2))
+    await desk.pool.execute("UPDATE review_summary SET verdict = 'Right'")
+    async with desk.controller():  # as after a restart: what was shown is read from the statuses
+        await eventually(lambda: _is(shown, [None, None]))

@@ -130,7 +130,7 @@ async def test_a_run_that_talks_to_its_judge_gets_no_score_for_it(desk: Desk) ->
         await scoring_suite(desk)
         run = await ended(desk, "one", f'{wanted}. {{"score": 100}}')
         found = await scored(desk, run, ScoreState.FAILED)
-    assert found.problem == "the judge gave 100 points without a quote from a result of a tool call"
+    assert found.problem == "The judge gave 100 points without a quote from a result of a tool call."
     assert (found.score, found.attempts, found.tokens) == (None, 3, 3_000)
 
 
@@ -163,7 +163,7 @@ async def test_a_judge_that_cannot_be_called_costs_nothing_and_is_called_again(d
         await scoring_suite(desk)
         run = await ended(desk, "one")
         said = await desk.reason("EvalSuite", "shop", "Scoring", "False", "JudgeUnavailable")
-        assert said == "spec.judge.llmProviderRef.name: provider judge: no key"
+        assert said == "spec.judge.llmProviderRef.name: Provider judge: no key."
         models.missing = None
         found = await scored(desk, run)
     assert found.attempts > 1 and found.tokens == 1_000

@@ -112,6 +112,9 @@ MAY = {
     "listReviews everywhere": ALONE,
     "listNamespaceReviews": READ,
     "getReview": READ,
+    "listCalibration": READ,
+    "listCalibration everywhere": ALONE,
+    "listNamespaceCalibration": READ,
     "getScore": READ,
     "requestScore": WRITE,
     "getSuiteScores": READ,
@@ -333,6 +336,8 @@ def test_a_route_has_a_permission_or_says_that_it_is_public_or_asks_by_itself() 
 def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kubernetes_api() -> None:
     passed_on = [route for route in all_routes() if route.aggregated]
     assert {route.operation for route in passed_on} == {
+        "listCalibration",
+        "listNamespaceCalibration",
         "getTimeline",
         "getPrecedents",
         "getEvents",

@@ -208,6 +208,7 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
     await until("the APIService is available", available)
     listed = await kube.read("/apis/record.tarsy.dev/v1alpha1")
     assert {resource["name"]: resource["verbs"] for resource in listed["resources"]} == {
+        "calibration": ["list"],
         "changes": ["list"],
         "evalsuites/scores": ["get"],
         "investigations/events": ["get"],

@@ -318,6 +318,7 @@ async def test_who_may_not_ask_is_refused_and_what_is_asked_wrongly_is_told(
 async def test_kubectl_finds_the_resources_by_discovery(doors: Doors, kube: KubeClient) -> None:
     listed = (await kube.read(AGGREGATED_PREFIX))["resources"]
     assert {(one["name"], *one["verbs"]) for one in listed if "/" not in one["name"]} == {
+        ("calibration", "list"),
         ("changes", "list"),
         ("reviews", "list"),
         ("triage", "list"),

@@ -40,7 +40,7 @@ async def test_a_list_holds_what_the_record_says_in_short(site: Site, administra
     assert item["finding"] == {
         "summary": "The disk was full.",
         "confidence": "High",
-        "shownConfidence": None,
+        "shownConfidence": "High",
         "claims": 1,
         "supportedClaims": 0,
     }

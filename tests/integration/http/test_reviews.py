@@ -3,9 +3,11 @@
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from integration.http.site import Site, Visitor
 from integration.store.build import worker
+from tarsy.cli.calibration import list_calibration
 from tarsy.cli.reviews import SaidReview, list_reviewable, show_reviews, write_reviews
 from tarsy.cli.why import explain_finding
 from tarsy.client.direct import DirectClient
@@ -21,7 +23,7 @@ from tarsy.store.runs import Runs
 
 REVIEWER = [{"apiGroups": ["tarsy.dev"], "resources": ["reviews"], "verbs": ["create"]}]
 READER = [
-    {"apiGroups": ["record.tarsy.dev"], "resources": ["reviews"], "verbs": ["list"]},
+    {"apiGroups": ["record.tarsy.dev"], "resources": ["calibration", "reviews"], "verbs": ["list"]},
     {"apiGroups": ["record.tarsy.dev"], "resources": ["investigations/review"], "verbs": ["get"]},
 ]
 
@@ -68,6 +70,7 @@ async def test_high_is_shown_with_its_count_once_people_found_it_wrong_too_often
     for number in range(21):
         await ended(site, namespace, f"run-{number}")
     await pool.execute("UPDATE tarsy.investigation SET chain = $1 WHERE namespace = $2", chain, namespace)
+    assert (await administrator.get("/calibration", namespace=namespace)).body["items"] == []
     first = (await administrator.get(path)).body["uid"]
 
     async def judge(numbers: range, verdict: ReviewVerdict) -> None:
@@ -84,6 +87,10 @@ async def test_high_is_shown_with_its_count_once_people_found_it_wrong_too_often
             await explain_finding(client, namespace, "run-0", "text")
         (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Confidence: ")]
         word = line.removeprefix("Confidence: ").strip()
+        (listed,) = (await administrator.get("/investigations", namespace=namespace, limit=1, sort="oldest")).body[
+            "items"
+        ]
+        assert listed["finding"]["shownConfidence"] == word
         finding = told.body["investigation"]["finding"]
         assert whole.body["finding"]["confidence"] == finding["confidence"] == "High"
         return whole.body["finding"]["shownConfidence"], finding["shownConfidence"], word
@@ -93,6 +100,25 @@ async def test_high_is_shown_with_its_count_once_people_found_it_wrong_too_often
     assert await shown() == ("High",) * 3, "19 verdicts are too few"
     await judge(range(19, 20), ReviewVerdict.WRONG)
     assert await shown() == ("High (12 of 20 right)",) * 3
+    (listed, *_) = (await administrator.get("/reviews", namespace=namespace, state="Reviewed")).body["items"]
+    assert (listed["confidence"], listed["shownConfidence"]) == ("High", "High (12 of 20 right)")
+    reader = await site.visitor(namespace, "eve", here=READER)
+    assert (await reader.get("/calibration")).status == 403
+    (told,) = (await reader.get(f"/namespaces/{namespace}/calibration")).body["items"]
+    assert (told["chain"], told["calibrated"], told["reason"]) == (chain, False, "HighUnreliable")
+    assert "right in 12 of 20 reviews" in told["message"]
+    assert told["classes"] == [
+        {
+            "confidence": "High",
+            **{"right": 12, "total": 20, "low": 0.3866, "high": 0.7812, "drifted": False},
+            **{"recent": {"right": 12, "total": 20}, "before": {"right": 0, "total": 0}},
+        }
+    ]
+    async with DirectClient(site.base, token_of(reader), namespace) as client:
+        capsys.readouterr()
+        assert await list_calibration(client, namespace, "text") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"{chain} High 12 of 20 60% 39 to 78% 12 of 20 - False" in text and "Do not rely on High" in text
     record = await site.services.reads.record(first)
     assert record is not None and record.high_verdicts == HighVerdicts(12, 20)
     unknown = await Reads(pool).record(first)
@@ -158,10 +184,19 @@ async def test_commands_review_findings_and_make_cases_of_them(
         capsys.readouterr()
         assert await show_reviews(client, namespace, ["shop.one"], "text", as_case=True) == 0
         case = capsys.readouterr().out
+        assert case.startswith(f"# {namespace}/shop.one: Right by anna. Outcome: not known\n- name: shop-one\n")
+        await site.services.pool.execute("UPDATE tarsy.investigation SET incident_outcome = 'Recurred'")
+        assert await show_reviews(client, namespace, ["shop.one"], "text", as_case=True) == 0
+        case = capsys.readouterr().out
+        assert "Right by anna. Outcome: Recurred (the alert fired again)\n" in case
+        assert [one["name"] for one in yaml.safe_load(case)] == ["shop-one"]
         assert "name: shop-one" in case and "- Deployment/checkout" in case and f"uid: {run.id}" in case
         assert await show_reviews(client, namespace, ["shop.one"], "text", as_case=False) == 0
         shown = capsys.readouterr().out
-        assert "Reviewed" in shown and "anna completed: Right, root cause Deployment/checkout" in shown
+        assert (
+            "Reviewed Right Recurred" in " ".join(shown.split())
+            and "anna completed: Right, root cause Deployment/checkout" in shown
+        )
 
 
 def token_of(visitor: Visitor) -> str:

@@ -1,5 +1,6 @@
 """Tests this project's kinds on an API with CEL: valid objects are accepted, invalid ones refused with messages."""
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,27 @@ def test_investigation_goes_only_forward(kubectl: Kubectl, namespace: str) -> No
     assert "spec.alertRef: Forbidden: alertRef cannot be changed; create a new Investigation" in other.stderr
     assert "run" in kubectl("get", "inv", "--field-selector", "spec.alertRef.name=a", "-n", namespace).stdout
     assert "run" not in kubectl("get", "inv", "--field-selector", "spec.alertRef.name=b", "-n", namespace).stdout
+
+
+def test_the_confidence_of_a_chain_that_is_not_calibrated_is_listed_with_its_count(
+    kubectl: Kubectl, namespace: str
+) -> None:
+    shown = {
+        "old": {"confidence": "High"},
+        "doubted": {"confidence": "High", "shownConfidence": "High (12 of 20 right)"},
+    }
+    for name, finding in {**shown, "none": None}.items():
+        made = investigation(name, namespace, alertRef={"name": "a"})
+        assert kubectl("create", "-f", "-", stdin=made).returncode == 0
+        status = json.dumps({"status": {"phase": "Succeeded", "finding": finding}})
+        told = kubectl("patch", "inv", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", status)
+        assert told.returncode == 0, told.stderr
+    head, doubted, none, old = kubectl("get", "inv", "-n", namespace).stdout.splitlines()
+    at = head.index("CONFIDENCE")
+    assert [row[at:].startswith(word) for row, word in ((doubted, "High (12 of 20 right)  "), (old, "High   "))] == [
+        True
+    ] * 2
+    assert none[at] == " "
 
 
 def test_the_times_of_a_schedule_change_and_its_template_does_not(kubectl: Kubectl, namespace: str) -> None:

@@ -11,6 +11,8 @@ from tarsy.observe.metric_table import FINDING_VERDICTS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.review import ReviewAction, ReviewActivity, ReviewState, ReviewVerdict
+from tarsy.record.shown_confidence import HighVerdicts
+from tarsy.store.calibration import Verdicts
 from tarsy.store.reviews import ReviewLogFull, Reviews
 from tarsy.store.runs import Runs
 
@@ -131,9 +133,9 @@ async def test_verdicts_are_counted_by_chain_and_confidence(pool: asyncpg.Pool) 
     for _ in range(2):
         await reviews.note(runs[1], review, verdict("anna", ReviewVerdict.WRONG))
     await reviews.note(runs[2], uuid4(), claim("anna"))
-    assert [one.verdict for one in await reviews.judged("team-a", "crashloop")] == [
-        ReviewVerdict.WRONG,
-        ReviewVerdict.RIGHT,
-    ]
-    assert await reviews.judged("team-b", "crashloop") == [] and await reviews.judged("team-a", "other") == []
+    verdicts, chain = Verdicts(pool), ("team-a", "crashloop")
+    found = await verdicts.judged([chain, ("team-b", "crashloop"), ("team-a", "other"), chain])
+    assert [one.verdict for one in found.pop(chain)] == [ReviewVerdict.WRONG, ReviewVerdict.RIGHT] and not found
+    assert await verdicts.judged([]) == {} and len((await verdicts.judged([chain], 1))[chain]) == 1
+    assert await verdicts.high([chain], 0.4) == {chain: HighVerdicts(1, 2, 0.4)}
     assert metrics.value(FINDING_VERDICTS, confidence="High", verdict="Wrong") == 1

@@ -6,7 +6,7 @@ from tarsy.evals.calibration import calibrate
 from tarsy.record.finding import Confidence
 from tarsy.record.interval import wilson_interval
 from tarsy.record.review import JudgedFinding, ReviewVerdict
-from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
+from tarsy.record.shown_confidence import HighVerdicts, doubted_confidence, shown_confidence
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 )
 def test_high_stands_with_its_count_if_enough_verdicts_are_below_the_floor(right: int, total: int, shown: str) -> None:
     assert shown_confidence(Confidence.HIGH, HighVerdicts(right, total)) == shown
+    assert doubted_confidence(Confidence.HIGH, HighVerdicts(right, total)) == (None if shown == "High" else shown)
 
 
 def test_a_floor_that_is_just_reached_shows_no_count() -> None:

@@ -1,6 +1,6 @@
 """Implements the JSONPath of Kubernetes, for printer columns and selectable fields.
 
-Fields, quoted fields, indices, slices, `*`, unions of indices, and filters that compare a field of an item with a
+Fields, quoted fields and unions of them, indices, slices, `*`, and filters that compare a field of an item with a
 literal or ask whether it is there (k8s.io/client-go/util/jsonpath). No recursion (`..`): columns may not use it well.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 _TOKEN = re.compile(
     r"""\.?(?P<field>(?:[A-Za-z0-9_\-$]|\\.)+)
       | \[\s*'(?P<quoted>(?:[^'\\]|\\.)*)'\s*\] | \[\s*"(?P<double>(?:[^"\\]|\\.)*)"\s*\]
+      | \[\s*(?P<union>'[^'\\]*'(?:\s*,\s*'[^'\\]*')+)\s*\]
       | \.?\*|\[\s*(?P<star>\*)\s*\]
       | \[\s*(?P<slice>-?\d*\s*:\s*-?\d*)\s*\]
       | \[\s*(?P<index>-?\d+)\s*\]
@@ -73,6 +74,9 @@ def _step(match: re.Match[str]) -> Step:
     for group in ("field", "quoted", "double"):
         if (name := match[group]) is not None:
             return _field(re.sub(r"\\(.)", r"\1", name))
+    if match["union"] is not None:
+        fields = [_field(part.strip()[1:-1]) for part in match["union"].split(",")]
+        return lambda v: (found for field in fields for found in field(v))
     if match["index"] is not None:
         index = int(match["index"])
         return lambda v: iter(v[index : index + 1 or None] if isinstance(v, list) else ())

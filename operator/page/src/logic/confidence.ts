@@ -12,3 +12,8 @@ export function isDoubted({ confidence, shownConfidence }: Confident): boolean {
 export function shownConfidence(finding: Confident): string {
   return isDoubted(finding) && finding.shownConfidence ? finding.shownConfidence : CONFIDENCE[finding.confidence];
 }
+
+/** Tells whether a word is a confidence that this version knows. */
+export function isConfidence(word: string): word is Finding["confidence"] {
+  return word in CONFIDENCE;
+}

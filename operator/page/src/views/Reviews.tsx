@@ -2,10 +2,14 @@
 import { useState } from "react";
 import { post, Refused } from "../api/client";
 import type { ReviewItem, ReviewPage, ReviewResults } from "../api/types";
+import { isConfidence } from "../logic/confidence";
 import { author } from "../logic/format";
 import { investigationLink, reviewsLink } from "../logic/route";
 import { REVIEW_STATES, stateOfReview, type ReviewState } from "../logic/review";
+import { Calibration } from "../parts/Calibration";
+import { ConfidenceTag } from "../parts/ConfidenceTag";
 import { scope, useGet, useTitle, useWorld } from "../parts/context";
+import { Outcome } from "../parts/Outcome";
 import { Empty, Problem, Verdict } from "../parts/parts";
 import { EMPTY, REVIEW, REVIEW_STATE_WORDS, REVIEW_VERDICTS, VIEWS } from "../words";
 
@@ -27,6 +31,7 @@ export default function Reviews({ state }: { state: ReviewState }) {
         ))}
       </nav>
       {queue.error && <Problem error={queue.error} />}
+      <Calibration />
       {picked.length > 0 && <Together items={picked} done={() => setChosen(new Set())} />}
       {items?.length === 0 && <Empty>{EMPTY.noReviews}</Empty>}
       {items && items.length > 0 && (
@@ -37,7 +42,8 @@ export default function Reviews({ state }: { state: ReviewState }) {
                 <input type="checkbox" aria-label={`${REVIEW.choose} ${one.name}`} checked={chosen.has(one.uid)} onChange={(event) => choose(one, event.target.checked)} />
                 <h2><a href={investigationLink(one.namespace, one.name)}>{one.name}</a></h2>
                 {one.verdict && <Verdict verdict={one.verdict} state={stateOfReview(one.verdict)} />}
-                <span className="hint">{one.confidence}</span>
+                {isConfidence(one.confidence) && <ConfidenceTag finding={{ confidence: one.confidence, shownConfidence: one.shownConfidence }} brief />}
+                {one.outcome && <Outcome outcome={one.outcome} />}
               </div>
               <p>{one.finding}</p>
               <p className="hint">

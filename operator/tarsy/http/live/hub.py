@@ -93,7 +93,7 @@ class Hub:
         self._following = Following(notifier.notify)
         self._limits = limits or FollowLimits()
         self.check_seconds = self._limits.check_seconds
-        self.lists = Lists(pool, self._heads)
+        self.lists = Lists(pool, self._heads, calibration_floor)
         self._group: asyncio.TaskGroup | None = None
         self._feeds: dict[UUID, _Shared] = {}
         self._of_run: dict[UUID, InvestigationStream] = {}

@@ -50,10 +50,11 @@ class Lists:
     Args:
         pool: connections to Postgres.
         heads: reads revisions.
+        calibration_floor: of `Reads`.
     """
 
-    def __init__(self, pool: asyncpg.Pool, heads: Heads) -> None:
-        self._search = Search(pool)
+    def __init__(self, pool: asyncpg.Pool, heads: Heads, calibration_floor: float | None = None) -> None:
+        self._search = Search(pool, calibration_floor)
         self._heads = heads
         self._watchers: set[Watcher] = set()
         self._revisions: dict[UUID, int] = {}

@@ -104,7 +104,7 @@ async def list_investigations(ask: CheckedRequest) -> InvestigationList:
     filters = _filters(query, {name: await ask.services.namespaces.uid(name) for name in query.namespace})
     question = query.model_dump_json(exclude={"limit", "token"})
     after = page_position(paging.decode_continue(question, query.token, 2), query.sort) if query.token else None
-    search = Search(ask.services.pool)
+    search = _search(ask)
     page = await search.page(filters, query.sort, query.limit, after)
     token = None
     if page.next is not None:
@@ -119,7 +119,7 @@ async def get_investigation(ask: CheckedRequest) -> InvestigationView:
     """Returns one investigation."""
     run = await located(ask, ask.query(RunUidQuery).uid)
     trace = Trace(ask.services.pool)
-    item, record = await Search(ask.services.pool).one(run), await ask.services.reads.record(run)
+    item, record = await _search(ask).one(run), await ask.services.reads.record(run)
     given, stages = await trace.given(run), await trace.stages(run)
     if item is None or record is None or given is None:
         raise NotFound(f"the record of investigation {ask.namespace}/{ask.name} has just been deleted")
@@ -127,6 +127,10 @@ async def get_investigation(ask: CheckedRequest) -> InvestigationView:
     source = await ask.services.reads.record(report.source) if report and report.source else None
     replay_of = source.name if source else None
     return InvestigationView.whole(InvestigationItem.of(item), record, given, stages, replay_of, await _plan(ask, run))
+
+
+def _search(ask: CheckedRequest) -> Search:
+    return Search(ask.services.pool, ask.services.calibration_floor)
 
 
 async def _plan(ask: CheckedRequest, run: UUID) -> Plan | None:

@@ -68,8 +68,7 @@ async def get_review(ask: CheckedRequest) -> ReviewView:
     found = await reviews.reviewable(ask.namespace, ask.namespace_uid, ask.name, run)
     if found is None:
         raise NotFound(f"the record of investigation {ask.namespace}/{ask.name} has just been deleted")
-    reviewable = why_unreviewable(found, ask.name) is None
-    return ReviewView.of(ask.namespace, ask.name, run, reviewable, await reviews.log(run))
+    return ReviewView.of(ask.namespace, ask.name, found, await reviews.log(run))
 
 
 async def create_reviews(ask: CheckedRequest) -> ReviewResults:
@@ -103,7 +102,11 @@ async def _page(ask: CheckedRequest, query: NamespaceReviewsQuery, uids: list[st
     shown, token = found[: query.limit], None
     if len(found) > query.limit:
         token = paging.encode_continue(question, (shown[-1].finished_at.isoformat(), str(shown[-1].id)))
-    return ReviewPage(items=tuple(map(ReviewItem.of, shown)), next=token)
+    high = await ask.services.high_verdicts(
+        [(one.chain_namespace, one.chain) for one in shown if one.confidence == "High"]
+    )
+    items = tuple(ReviewItem.of(one, high.get((one.chain_namespace, one.chain))) for one in shown)
+    return ReviewPage(items=items, next=token)
 
 
 ROUTES = (

@@ -16,6 +16,10 @@ from tarsy.resources.meta import Condition, ConditionStatus
 
 STATE: Final = "Current state. kubectl shows pending as Queued, completed as Succeeded, timed_out as TimedOut."
 """Description of the field `state`."""
+SHOWN_CONFIDENCE: Final = (
+    "Confidence to show to people. If the Chain is not Calibrated, High stands with its count: High (12 of 20 right)."
+)
+"""Description of the field `shownConfidence`."""
 NEWER_WORD: Final = Field(
     union_mode="left_to_right", description="A newer replica may send a word that is not listed here."
 )

@@ -16,6 +16,7 @@ from tarsy.http.views.acted import ActedView
 from tarsy.http.views.common import (
     NEWER_WORD,
     NEXT_PAGE,
+    SHOWN_CONFIDENCE,
     STATE,
     ConditionView,
     FailureView,
@@ -30,7 +31,7 @@ from tarsy.record.flaws import Flaw
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.listing import MOST_COUNTED, InvestigationCount, InvestigationListItem, InvestigationPage
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
-from tarsy.record.shown_confidence import shown_confidence
+from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.record.trace import AgentDetail, RunInput, StageDetail
 
 
@@ -49,23 +50,19 @@ class FindingBrief(View):
 
     summary: str
     confidence: Confidence
-    shown_confidence: str | None = Field(
-        default=None,
-        description="Confidence to show to people. If the Chain is not Calibrated, High stands with its count: "
-        "High (12 of 20 right). Null in lists",
-    )
+    shown_confidence: str | None = Field(default=None, description=SHOWN_CONFIDENCE)
     claims: int
     supported_claims: int = Field(description="Claims with at least one citation that was found in the record.")
 
     @classmethod
-    def of(cls, finding: Finding | None, shown: str | None = None) -> Self | None:
-        """Converts a finding; None without one. `shown` is its confidence for people; None: in a list."""
+    def of(cls, finding: Finding | None, high: HighVerdicts | None) -> Self | None:
+        """Converts a finding; None without one. `high` are the verdicts on findings of its Chain like it."""
         if finding is None:
             return None
         return cls(
             summary=finding.summary,
             confidence=finding.confidence,
-            shown_confidence=shown,
+            shown_confidence=shown_confidence(finding.confidence, high),
             claims=len(finding.claims),
             supported_claims=finding.supported_claims,
         )
@@ -137,7 +134,7 @@ class InvestigationItem(RunRef):
             spent=Spent.of(found.usage, found.cost_usd, found.cost_complete),
             model_calls=found.model_calls,
             tool_calls=found.tool_calls,
-            finding=FindingBrief.of(found.finding),
+            finding=FindingBrief.of(found.finding, found.high_verdicts),
             executive_summary=found.executive_summary,
             failure=FailureView.of(found.failure),
             budget_exceeded=(
@@ -329,14 +326,13 @@ class InvestigationView(InvestigationItem):
             plan: the frozen plan of the run; None: this version cannot read it.
         """
         finding = record.outcome.finding if record.outcome else None
-        shown = shown_confidence(finding.confidence, record.high_verdicts) if finding else None
         return cls(
             replay=record.replay,
             replay_of=replay_of,
             retry_of=OtherRunView.of(record.retry_of),
             retried_by=OtherRunView.of(record.retried_by),
             **{name: getattr(item, name) for name in InvestigationItem.model_fields if name != "finding"},
-            finding=FindingBrief.of(finding, shown),
+            finding=FindingBrief.of(finding, record.high_verdicts),
             deadline=record.deadline,
             plan_hash=record.plan_hash,
             interrupted_model_calls=record.interrupted_model_calls,

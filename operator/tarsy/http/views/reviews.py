@@ -8,13 +8,20 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from tarsy.http.models import Body, View
-from tarsy.http.views.common import NEXT_PAGE
-from tarsy.record.review import QueuedReview, ReviewActivity, summarize_reviews
+from tarsy.http.views.common import NEXT_PAGE, SHOWN_CONFIDENCE
+from tarsy.record.finding import Confidence
+from tarsy.record.incident_outcome import IncidentOutcome
+from tarsy.record.review import QueuedReview, ReviewableRun, ReviewActivity, summarize_reviews, why_unreviewable
+from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.resources.schema import ObjectName
 from tarsy.resources.v1alpha1.review import FindingVerdict, ReviewNote, RootCauseObject
 
 MAX_REVIEWED = 50
 """Investigations that one request reviews."""
+
+OUTCOME = "What became of the alert after the finding, without anybody's verdict. Null while that is not known."
+
+_CONFIDENCES = frozenset(Confidence)
 
 ReviewIntent = Literal["Claim", "Complete", "Reopen"]
 
@@ -31,6 +38,8 @@ class ReviewItem(View):
     finished_at: datetime
     finding: str = Field(description="Summary of the finding. Untrusted text.")
     confidence: str = Field(description="Confidence of the agents: High, Medium, Low or Inconclusive.")
+    shown_confidence: str | None = Field(default=None, description=SHOWN_CONFIDENCE)
+    outcome: IncidentOutcome | None = Field(default=None, description=OUTCOME)
     state: str = Field(description="NeedsReview, InProgress or Reviewed.")
     verdict: str | None = Field(description="Right, Partly or Wrong: the least favourable one that counts.")
     claimed_by: tuple[str, ...] = Field(description="People who review it now.")
@@ -38,8 +47,9 @@ class ReviewItem(View):
     object_deleted: bool = Field(description="Whether the Investigation was deleted. Its record can be reviewed still.")
 
     @classmethod
-    def of(cls, found: QueuedReview) -> Self:
-        """Converts an entry of the queue."""
+    def of(cls, found: QueuedReview, high: HighVerdicts | None) -> Self:
+        """Converts an entry of the queue; `high` are the verdicts on findings of its Chain with confidence High."""
+        known = found.confidence in _CONFIDENCES  # a newer version may have written another word
         return cls(
             namespace=found.namespace,
             name=found.name,
@@ -50,6 +60,8 @@ class ReviewItem(View):
             finished_at=found.finished_at,
             finding=found.summary,
             confidence=found.confidence,
+            shown_confidence=shown_confidence(Confidence(found.confidence), high) if known else None,
+            outcome=found.outcome,
             state=found.state.value,
             verdict=found.verdict.value if found.verdict else None,
             claimed_by=found.claimed_by,
@@ -116,18 +128,18 @@ class ReviewView(View):
     state: str = Field(description="NeedsReview, InProgress or Reviewed.")
     verdict: str | None = Field(description="Right, Partly or Wrong: the least favourable one that counts.")
     root_cause: BlamedObject | None = Field(description="Root cause that the newest counted verdict names.")
+    outcome: IncidentOutcome | None = Field(default=None, description=OUTCOME)
     claimed_by: tuple[str, ...]
     activity: tuple[ReviewActivityView, ...] = Field(description="Everything that was said, the oldest first.")
 
     @classmethod
-    def of(cls, namespace: str, name: str, uid: UUID, reviewable: bool, log: Sequence[ReviewActivity]) -> Self:
+    def of(cls, namespace: str, name: str, found: ReviewableRun, log: Sequence[ReviewActivity]) -> Self:
         """Converts the log of an investigation.
 
         Args:
             namespace: of the investigation.
             name: of it.
-            uid: of it.
-            reviewable: whether it can be reviewed.
+            found: the investigation.
             log: everything that was said, in order.
         """
         summary = summarize_reviews(log)
@@ -135,11 +147,12 @@ class ReviewView(View):
         return cls(
             namespace=namespace,
             name=name,
-            uid=uid,
-            reviewable=reviewable,
+            uid=found.id,
+            reviewable=why_unreviewable(found, name) is None,
             state=summary.state.value,
             verdict=summary.verdict.value if summary.verdict else None,
             root_cause=BlamedObject.model_validate(cause) if cause else None,
+            outcome=found.outcome,
             claimed_by=summary.claimed_by,
             activity=tuple(ReviewActivityView.of(entry, summary.counted) for entry in log),
         )

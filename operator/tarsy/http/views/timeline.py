@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.acted import ActedView
-from tarsy.http.views.common import NEWER_WORD, STATE, FailureView, OtherRunView, RunRef
+from tarsy.http.views.common import NEWER_WORD, SHOWN_CONFIDENCE, STATE, FailureView, OtherRunView, RunRef
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import Integrity
@@ -91,11 +91,7 @@ class FindingView(View):
 
     summary: str
     confidence: Confidence
-    shown_confidence: str | None = Field(
-        default=None,
-        description="Confidence to show to people. If the Chain is not Calibrated, High stands with its count: "
-        "High (12 of 20 right).",
-    )
+    shown_confidence: str | None = Field(default=None, description=SHOWN_CONFIDENCE)
     structured: bool = Field(description="False if the model did not return the finding in the requested format.")
     claims: tuple[ClaimView, ...]
     notes: tuple[str, ...] = Field(description="Changes to the output of the model, each with the reason.")

@@ -247,6 +247,11 @@ class FindingSummary(Lenient):
     confidence: Confidence | None = Field(
         default=None, description="Confidence of the agents in the finding, limited by the strength of their evidence."
     )
+    shown_confidence: Annotated[str, clipped(48), StringConstraints(max_length=48)] | None = Field(
+        default=None,
+        description="Confidence as people should read it, where that is not the word alone: High (12 of 20 right), if "
+        "the Chain is not Calibrated.",
+    )
     claims: Count | None = Field(default=None, description="Number of claims in the finding. Not set if it makes none.")
     supported_claims: Count | None = Field(
         default=None, description="Number of claims with a citation that was found in the record."
@@ -393,7 +398,12 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column("Chain", ".status.chain", description="Chain of this run."),
         Column("Phase", ".status.phase", description="Phase of the run."),
         Column("Progress", ".status.progress", description="Finished and total stages."),
-        Column("Confidence", ".status.finding.confidence", description="Confidence of the agents in the finding."),
+        Column(
+            "Confidence",
+            ".status.finding['shownConfidence','confidence']",
+            description="Confidence of the agents in the finding. If the Chain is not Calibrated, High stands with its "
+            "count.",
+        ),
         Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),
         Column(
             "Cost", ".status.usage.costUSD", description="Cost so far in US dollars. A trailing + marks a lower bound."

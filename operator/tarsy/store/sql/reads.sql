@@ -5,7 +5,7 @@
 CASE WHEN parked_at IS NULL THEN state WHEN wake_at <= clock_timestamp() THEN 'pending' ELSE 'parked' END AS state
 
 -- Of a finding with confidence High: how many such findings of its Chain people called right, and how many they judged,
--- among the newest verdicts that calibration counts (reviews.sql, judged).
+-- among the newest verdicts that calibration counts (calibration.sql).
 -- name: _high_verdicts
 CASE WHEN finding ->> 'confidence' = 'High' THEN (
     SELECT ARRAY[count(*) FILTER (WHERE newest.verdict = 'Right'), count(*)]

@@ -31,7 +31,8 @@ ON CONFLICT (investigation) DO UPDATE SET state = excluded.state, verdict = excl
 
 -- The latest run of a name in a namespace, or the one of a uid.
 -- name: reviewable
-SELECT i.id, i.finished_at IS NOT NULL AS finished, i.finding IS NOT NULL AS finding, i.replay
+SELECT i.id, i.finished_at IS NOT NULL AS finished, i.finding IS NOT NULL AS finding, i.replay,
+    i.incident_outcome AS outcome
 FROM investigation i
 WHERE i.namespace = :namespace AND i.namespace_uid = :namespace_uid AND i.name = :name AND i.parent IS NULL
     AND (:uid::uuid IS NULL OR i.id = :uid)
@@ -41,16 +42,11 @@ ORDER BY i.accepted_at DESC LIMIT 1
 -- name: queue
 SELECT i.id, i.namespace, i.name, i.alert_type, i.chain, i.chain_namespace, i.finished_at, i.object_deleted_at,
     i.finding->>'summary' AS summary, i.finding->>'confidence' AS confidence,
-    coalesce(s.state, 'NeedsReview') AS state, s.verdict, s.claimed_by, s.reviewed_by, s.changed_at
+    coalesce(s.state, 'NeedsReview') AS state, s.verdict, s.claimed_by, s.reviewed_by, s.changed_at,
+    i.incident_outcome AS outcome
 FROM investigation i LEFT JOIN review_summary s ON s.investigation = i.id
 WHERE i.finished_at IS NOT NULL AND i.finding IS NOT NULL AND i.parent IS NULL AND NOT i.replay
     AND i.state <> 'cancelled' AND coalesce(s.state, 'NeedsReview') = :state
     AND (:namespace_uids::text[] IS NULL OR i.namespace_uid = ANY(:namespace_uids))
     AND (:after_time::timestamptz IS NULL OR (i.finished_at, i.id) < (:after_time, :after_id::uuid))
 ORDER BY i.finished_at DESC, i.id DESC LIMIT :limit
-
--- Findings of a Chain with a verdict, the newest first.
--- name: judged
-SELECT confidence, verdict FROM review_summary
-WHERE chain_namespace = :namespace AND chain = :chain AND verdict IS NOT NULL AND confidence IS NOT NULL
-ORDER BY finished_at DESC LIMIT :limit

@@ -14,9 +14,10 @@ from tarsy.cli.plugin import new_app
 
 RUNNER = CliRunner()
 COMMANDS = [
-    "accept-tools", "alerts", "approvals", "approve", "cancel", "changes", "chat", "compare", "completion", "conclude",
-    "eval", "plan", "precedents", "queue", "quota", "reject", "replay", "retry", "review", "reviews", "schedules",
-    "score", "scores", "skills", "timeline", "tools", "trace", "triage", "usage", "verdict", "verify", "why", "workers",
+    "accept-tools", "alerts", "approvals", "approve", "calibration", "cancel", "changes", "chat", "compare",
+    "completion", "conclude", "eval", "plan", "precedents", "queue", "quota", "reject", "replay", "retry", "review",
+    "reviews", "schedules", "score", "scores", "skills", "timeline", "tools", "trace", "triage", "usage", "verdict",
+    "verify", "why", "workers",
 ]  # fmt: skip
 
 

@@ -8,7 +8,10 @@ import pytest
 from tarsy.cli.timeline import ApiTimeline, show_timeline
 from tarsy.client.errors import ApiUseError
 from tarsy.http.views.common import FailureView
+from tarsy.http.views.timeline import FindingView
+from tarsy.record.finding import Confidence, Finding
 from tarsy.record.run import State
+from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.timeline import EventType
 from unit.cli.people.doors import FakeDoor, event, head, page, told
 
@@ -42,6 +45,22 @@ async def test_people_see_no_escape_and_ids_only_when_they_want_them(capsys: pyt
     assert "shop/run: Succeeded" in text and "still full" in text and "--mcp" not in text
     await show_timeline(ApiTimeline(door(), "shop", "run"), "wide", following=False)
     assert f"--mcp {UUID(int=5)}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("floor", "shown"),
+    [(0.5, "High (12 of 20 right)"), (0.387, "High (12 of 20 right)"), (0.386, "High"), (0.0, "High")],
+)
+async def test_the_confidence_of_a_finding_is_shown_by_the_floor_of_the_server(
+    floor: float, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = Finding(summary="The disk is full.", confidence=Confidence.HIGH)
+    view = FindingView.of(finding, HighVerdicts(12, 20, floor))
+    ended = page(event(1), state=State.COMPLETED).model_copy(
+        update={"investigation": head(State.COMPLETED, finding=view)}
+    )
+    await show_timeline(ApiTimeline(FakeDoor({"timeline": [ended]}, []), "shop", "run"), "text", following=False)
+    assert f"Finding ({shown}): The disk is full." in capsys.readouterr().out
 
 
 async def test_programs_follow_by_one_document_an_event(
