@@ -88,7 +88,7 @@ async def usage_of_objects(
         console.print(f"No investigation of the last {since} that used a model exists.")
         return 0
     made = Table(box=None, pad_edge=False, header_style="bold")
-    made.add_column(_title(by), overflow="fold")
+    made.add_column(group_title(by), overflow="fold")
     for title in ("Investigations", "Questions", "Calls", "Tool calls", "Input", "Output", "Cost"):
         made.add_column(title, justify="right")
     for item in sums.items:
@@ -152,7 +152,7 @@ def usage_table(items: Sequence[UsageItem], total: UsageItem, by: str) -> Table:
         by: the field that they are grouped by.
     """
     made = Table(box=None, pad_edge=False, header_style="bold", show_footer=len(items) > 1)
-    made.add_column(_title(by), footer="total", overflow="fold")
+    made.add_column(group_title(by), footer="total", overflow="fold")
     titles = ("Calls", "Input", "Cached", "Output", "Thinking", "Cost")
     for title, footer in zip(titles, _cells(total), strict=True):
         made.add_column(title, footer=footer, justify="right")
@@ -239,7 +239,8 @@ def _show(
     return 0
 
 
-def _title(by: str) -> str:
+def group_title(by: str) -> str:
+    """Returns the heading of a column of groups."""
     return _TITLES.get(by, by.capitalize())
 
 

@@ -51,7 +51,7 @@ class CronTimes:
 
     def __init__(self, expression: str, zone: str) -> None:
         self._expression = expression
-        self._zone = _zone(zone)
+        self._zone = named_zone(zone)
         fields = expression.split()
         if len(fields) != len(_FIELDS):
             raise InvalidCron(f"{expression!r} has {len(fields)} fields; write five: {', '.join(_FIELDS)}")
@@ -107,7 +107,12 @@ def schedule_errors(schedule: AlertSchedule) -> list[tuple[PlanError, str]]:
     return []
 
 
-def _zone(name: str) -> ZoneInfo:
+def named_zone(name: str) -> ZoneInfo:
+    """Returns a time zone.
+
+    Raises:
+        InvalidTimeZone: there is no such time zone.
+    """
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from integration.store.build import new_run
+from tarsy.cli.daily_usage import daily_usage_of_database
 from tarsy.cli.database_timeline import show_recorded_timeline
 from tarsy.cli.output import Output
 from tarsy.cli.usage import usage_of_database
@@ -48,3 +49,8 @@ async def test_the_usage_of_the_database_has_every_format(
     assert yaml.safe_load(capsys.readouterr().out) == wanted
     await usage_of_database(database_url, 604_800, "7d", "model", "text")
     assert "No model was called in the last 7d." in capsys.readouterr().out
+    await daily_usage_of_database(database_url, 2, "author", "json")
+    daily = json.loads(capsys.readouterr().out)
+    assert (daily["by"], daily["items"], len(daily["days"])) == ("author", [], 2)
+    await daily_usage_of_database(database_url, 2, "author", "text")
+    assert "No model was called from " in capsys.readouterr().out

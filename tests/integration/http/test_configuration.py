@@ -206,6 +206,12 @@ async def test_usage_is_summed_by_what_is_asked_in_the_namespaces_that_are_named
         assert [(one["name"], one["calls"], one["inputTokens"]) for one in body["items"]] == [(name, 1, 100)]
         assert (body["total"]["calls"], body["omitted"], body["days"]) == (1, 0, 30)
         assert (body["total"]["costUSD"], body["total"]["callsOfUnknownCost"]) == (None, 1)
+        daily = (await administrator.get("/usage/days", namespace=namespace, by=by, days=2)).body
+        assert [(one["name"], one["calls"], one["findings"]) for one in daily["items"]] == [(name, 1, 0)]
+        assert [(one["name"], one["tokens"], one["costUSD"]) for one in daily["series"]] == [
+            (name, [0, 150], [0, None])
+        ]
+        assert (daily["total"]["investigations"], daily["omitted"], daily["timeZone"]) == (1, 0, "UTC")
     (day,) = (await administrator.get("/usage", namespace=namespace, by="day")).body["items"]
     assert len(day["name"].split("-")) == 3
     cases: list[tuple[dict[str, Any], int]] = [
@@ -215,10 +221,34 @@ async def test_usage_is_summed_by_what_is_asked_in_the_namespaces_that_are_named
         ({"days": 367}, 400),
         ({"limit": 1000}, 200),
         ({"limit": 1001}, 400),
-        ({"by": "author"}, 400),
+        ({"by": "author"}, 200),
+        ({"by": "nothing"}, 400),
     ]
     for query, status in cases:
         assert (await administrator.get("/usage", **query)).status == status, query
+    of_days: list[tuple[dict[str, Any], int]] = [
+        ({"days": 366, "series": 20, "limit": 1000, "timeZone": "Europe/Berlin"}, 200),
+        ({"days": 367}, 400),
+        ({"series": 0}, 400),
+        ({"series": 21}, 400),
+        ({"limit": 1001}, 400),
+        ({"by": "day"}, 400),
+        ({"timeZone": "Nowhere/Land"}, 400),
+        ({"timeZone": "../../etc/passwd"}, 400),
+    ]
+    for query, status in of_days:
+        assert (await administrator.get("/usage/days", **query)).status == status, query
+
+
+async def test_quality_contains_only_what_the_caller_may_list(
+    site: Site, administrator: Visitor, namespace: str
+) -> None:
+    whole = (await administrator.get("/quality", namespace=namespace, days=2, timeZone="Asia/Tokyo")).body
+    assert (whole["findings"], len(whole["outcomes"]), len(whole["days"])) == ([0, 0], 2, 2)
+    assert whole["reviews"]["byConfidence"] == [] and whole["evaluations"] == {"items": [], "more": False}
+    lister = [{"apiGroups": ["tarsy.dev"], "resources": ["investigations"], "verbs": ["list"]}]
+    part = (await (await site.visitor(namespace, "lister", here=lister)).get("/quality", namespace=namespace)).body
+    assert (len(part["findings"]), part["reviews"], part["evaluations"]) == (30, None, None)
 
 
 def _rates() -> dict[str, float]:

@@ -36,6 +36,7 @@ async def called(write: RunWriter, agent: UUID, number: int, model: str, cost: s
         ("chain", {"team-a/disk": 2, "team-b/pods": 1}),
         ("alertType", {"KubePodCrashLooping": 3}),
         ("namespace", {"team-a": 2, "team-b": 1}),
+        ("author", {"ada": 3}),
     ],
 )
 async def test_usage_is_summed_by_what_is_asked_for(pool: asyncpg.Pool, by: UsageBy, names: dict[str, int]) -> None:

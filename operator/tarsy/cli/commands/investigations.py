@@ -17,7 +17,9 @@ from tarsy.cli.running import go
 
 if TYPE_CHECKING:
     from tarsy.cli.commands.connection import AnyClient
+    from tarsy.cli.output import Output
     from tarsy.client.opening import ConnectionOptions
+    from tarsy.record.usage_report import UsageBy
 
 
 def _text(value: str) -> str:
@@ -280,10 +282,19 @@ def usage(
         str, typer.Option(help="Length of the period up to now: a number with s, m, h, d or w, such as 7d.")
     ] = "7d",
     by: Annotated[
-        Literal["model", "provider", "chain", "alertType", "namespace", "day"] | None,
+        Literal["model", "provider", "chain", "alertType", "namespace", "author", "day"] | None,
         typer.Option(
-            help="Field to group by; model, provider and day need --server or --database-url. Default: chain, or model "
-            "with either of these."
+            help="Field to group by; model, provider, author and day need --server or --database-url. Default: chain, "
+            "or model with either of these and without --days."
+        ),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=366,
+            help="Number of whole days up to today instead of --since, as in the web UI; in the time zone of TZ, or "
+            "UTC. Needs --server or --database-url.",
         ),
     ] = None,
     all_namespaces: Annotated[
@@ -296,6 +307,9 @@ def usage(
     from tarsy.app.durations import seconds_of
 
     seconds = span(since, "--since", seconds_of)
+    if days is not None:
+        _daily_usage(connection, database_url, by, days, all_namespaces, output)
+        return
     if database_url is not None:
         from tarsy.cli.usage import usage_of_database
 
@@ -311,8 +325,35 @@ def usage(
             return await usage_of_objects(client, where, seconds, since, by or "chain", output)
         return await usage_of_record(client, where, max(1, round(seconds / 86_400)), by or "model", output)
 
-    if connection.server is None and by in ("model", "provider", "day"):
+    if connection.server is None and by in ("model", "provider", "author", "day"):
         raise typer.BadParameter(f"{by} needs --server or --database-url", param_hint="--by")
+    run_with_client(connection, work)
+
+
+def _daily_usage(
+    connection: "ConnectionOptions",
+    database_url: str | None,
+    by: "UsageBy | None",
+    days: int,
+    all_namespaces: bool,
+    output: "Output",
+) -> None:
+    from tarsy.cli.daily_usage import daily_usage_of_database, daily_usage_of_record
+
+    dimension = by or "chain"
+    if dimension == "day":
+        raise typer.BadParameter("with --days, group by another field; -o json contains each day", param_hint="--by")
+    if database_url is not None:
+        go(daily_usage_of_database(database_url, days, dimension, output))
+        return
+    if connection.server is None:
+        raise typer.BadParameter("needs --server or --database-url", param_hint="--days")
+
+    async def work(client: "AnyClient") -> int:
+        return await daily_usage_of_record(
+            client, None if all_namespaces else client.namespace, days, dimension, output
+        )
+
     run_with_client(connection, work)
 
 

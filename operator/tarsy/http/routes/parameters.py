@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
 from tarsy.http.models import Query
+from tarsy.plan.cron_times import named_zone
 from tarsy.resources.schema import LabelName, ObjectName
 
 MAX_LIMIT: Final = 200
@@ -45,6 +46,19 @@ def _within_years(value: datetime) -> datetime:
 
 
 Moment = Annotated[AwareDatetime, BeforeValidator(_written_as_time), AfterValidator(_within_years)]
+
+
+def _known_zone(value: str) -> str:
+    named_zone(value)
+    return value
+
+
+TimeZone = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64),
+    AfterValidator(_known_zone),
+    Field(description="Time zone in which days begin: an IANA name such as Europe/Berlin, or UTC."),
+]
 
 
 class ListQuery(Query):

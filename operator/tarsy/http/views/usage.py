@@ -4,6 +4,7 @@ Decision: calls of unknown usage or cost are counted beside the sum of the known
 """
 
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Self
 
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import dollars
-from tarsy.record.usage_report import UsageBy, UsageSum
+from tarsy.record.usage_report import DailyUsage, UsageBy, UsageDimension, UsageSum
 
 
 class UsageItem(View):
@@ -19,6 +20,9 @@ class UsageItem(View):
 
     name: str = Field(description="Value that the calls are grouped by, such as the name of the model.")
     investigations: int
+    findings: int = Field(
+        description="Investigations among them that have a finding. One that asked no model is not counted."
+    )
     calls: int
     interrupted: int = Field(
         description="Calls that were lost with their worker. They are billed, but their usage is unknown."
@@ -64,6 +68,67 @@ class UsageView(View):
             items=tuple(UsageItem.of(one) for one in shown),
             omitted=len(sums) - len(shown),
             total=UsageItem.of(total(sums)),
+        )
+
+
+class UsageDay(View):
+    """A day of a report."""
+
+    date: date
+    starts: datetime = Field(description="Time at which the day begins in the time zone of the report.")
+
+    @classmethod
+    def all(cls, starts: Sequence[datetime]) -> tuple[Self, ...]:
+        """Converts the starts of days in their time zone."""
+        return tuple(cls(date=one.date(), starts=one) for one in starts)
+
+
+class UsageSeries(View):
+    """Usage of a group on each day of the report, in the order of `days`."""
+
+    name: str | None = Field(description="Name of the group. Null: all groups that have no series of their own.")
+    cost_usd: tuple[float | None, ...] = Field(
+        alias="costUSD", description="Known cost in US dollars. Null if calls were made and no cost is known."
+    )
+    tokens: tuple[int, ...] = Field(description="Input and output tokens.")
+
+
+class DailyUsageView(View):
+    """Usage of models over whole days, by group and by day."""
+
+    by: UsageDimension
+    time_zone: str
+    days: tuple[UsageDay, ...] = Field(description="Days in chronological order; the last one has not ended.")
+    total: UsageItem = Field(description="Sum of all groups. An investigation of several groups counts once.")
+    items: tuple[UsageItem, ...] = Field(description="Groups, the most expensive first.")
+    omitted: int = Field(description="Number of groups beyond the limit. The total includes them.")
+    series: tuple[UsageSeries, ...] = Field(description="Series of the first groups, and that of all others last.")
+
+    @classmethod
+    def of(cls, by: UsageDimension, time_zone: str, starts: Sequence[datetime], found: DailyUsage) -> Self:
+        """Builds a report.
+
+        Args:
+            by: the field that calls are grouped by.
+            time_zone: name of the time zone of the days.
+            starts: starts of the days in the zone, the oldest first.
+            found: the sums of the record.
+        """
+        return cls(
+            by=by,
+            time_zone=time_zone,
+            days=UsageDay.all(starts),
+            total=UsageItem.of(found.total),
+            items=tuple(map(UsageItem.of, found.groups)),
+            omitted=found.omitted,
+            series=tuple(
+                UsageSeries(
+                    name=name or None,
+                    cost_usd=tuple(dollars(day.cost_usd) for day in days),
+                    tokens=tuple(day.tokens for day in days),
+                )
+                for name, days in found.series.items()
+            ),
         )
 
 

@@ -142,56 +142,12 @@ LEFT JOIN LATERAL (
 ) shown ON true
 WHERE c.id = :model_call AND c.request IS NULL ORDER BY seq
 
--- Model calls begun in the last :seconds that are over, in the namespaces with these uids (null: all), summed by :by.
--- A call that an attempt left open was billed with an unknown amount, or is left out when it was never sent; a refused
--- one used nothing. A namespace that was deleted and created again is listed apart from its predecessors. Calls of judges
--- count to what they judge: an investigation that is scored, or the chain of an EvalRun, which counts as a replay.
+-- name: _since
+now() - make_interval(secs => :seconds)
+
+-- Model calls begun in the last :seconds, summed by :by.
 -- name: usage
-WITH latest AS (
-    SELECT DISTINCT ON (namespace) namespace, namespace_uid FROM investigation WHERE :by = 'namespace'
-    ORDER BY namespace, accepted_at DESC
-), calls AS (
-    SELECT c.model, c.provider, c.state, c.started_at, c.input_tokens, c.output_tokens, c.thinking_tokens, c.cached_tokens,
-        c.cost_usd, i.namespace, i.namespace_uid, coalesce(i.parent, i.id) AS investigation,
-        i.chain_namespace || '/' || i.chain AS chain, i.alert_type,
-        c.state = 'failed' AND coalesce(c.input_tokens + c.output_tokens, 0) = 0 AND c.estimated_tokens = 0 AS refused
-    FROM llm_interaction c
-    JOIN execution e ON e.id = c.execution
-    JOIN stage s ON s.id = e.stage
-    JOIN investigation i ON i.id = s.investigation
-    WHERE c.started_at >= now() - make_interval(secs => :seconds) AND c.state <> 'started'
-        AND (c.state <> 'interrupted' OR c.input_tokens IS NULL)
-        AND (:namespace_uids::text[] IS NULL OR i.namespace_uid = ANY(:namespace_uids))
-        AND (:replays OR NOT i.replay)
-    UNION ALL
-    SELECT c.model, c.provider, c.state, c.started_at, c.input_tokens, c.output_tokens, c.thinking_tokens, c.cached_tokens,
-        c.cost_usd, c.namespace, coalesce(i.namespace_uid, r.namespace_uid), i.id,
-        coalesce(i.chain_namespace || '/' || i.chain, r.chain_namespace || '/' || r.chain),
-        coalesce(i.alert_type, '(EvalRun)'), false
-    FROM judge_spending c
-    LEFT JOIN investigation i ON i.id = c.investigation
-    LEFT JOIN eval_run r ON r.id = c.eval_run
-    WHERE c.started_at >= now() - make_interval(secs => :seconds) AND c.state <> 'started'
-        AND (:namespace_uids::text[] IS NULL OR coalesce(i.namespace_uid, r.namespace_uid) = ANY(:namespace_uids))
-        AND (:replays OR c.eval_run IS NULL)
-)
-SELECT CASE :by
-        WHEN 'model' THEN c.model
-        WHEN 'provider' THEN c.provider
-        WHEN 'chain' THEN c.chain
-        WHEN 'alertType' THEN c.alert_type
-        WHEN 'day' THEN to_char(c.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
-        ELSE c.namespace || CASE WHEN c.namespace_uid = l.namespace_uid THEN '' ELSE ' (uid ' || c.namespace_uid || ')' END
-    END AS name,
-    count(DISTINCT c.investigation) AS investigations,
-    count(*) AS calls,
-    count(*) FILTER (WHERE c.state = 'interrupted') AS interrupted,
-    coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,
-    coalesce(sum(c.output_tokens), 0)::bigint AS output_tokens,
-    coalesce(sum(c.thinking_tokens), 0)::bigint AS thinking_tokens,
-    coalesce(sum(c.cached_tokens), 0)::bigint AS cached_tokens,
-    count(*) FILTER (WHERE c.input_tokens IS NULL AND NOT c.refused) AS calls_of_unknown_usage,
-    sum(c.cost_usd) AS cost_usd,
-    count(*) FILTER (WHERE c.cost_usd IS NULL AND NOT c.refused) AS calls_of_unknown_cost
+WITH {_used_calls}
+SELECT {_used_name} AS name, {_used_runs}, {_used_sums}
 FROM calls c LEFT JOIN latest l ON l.namespace = c.namespace
 GROUP BY 1 ORDER BY sum(c.cost_usd) DESC NULLS LAST, sum(c.input_tokens) DESC NULLS LAST, 1
