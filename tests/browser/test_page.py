@@ -286,6 +286,7 @@ async def test_what_there_is_and_what_was_used_is_shown(site: Site) -> None:
         await page.get_by_text("tarsy-library/kubernetes").first.wait_for()
         await looked_at(page, "system")
         await page.get_by_role("link", name="Usage").click()
+        await page.get_by_label("Group by").select_option("model")
         await page.get_by_role("rowheader", name="scripted-demo").wait_for()
         await looked_at(page, "usage")
 

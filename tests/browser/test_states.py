@@ -5,6 +5,7 @@ computed from the boxes of the texts (layout.js): they may not overlap, break af
 the window. The pictures are in build/screenshots for people.
 """
 
+import asyncio
 import gzip
 import re
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from browser.looking import violations
 from tarsy.http.web_ui import FOLDER, read_page
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page
+    from playwright.async_api import Browser, Page, Route
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -32,6 +33,7 @@ FIRST_LOAD = 200_000
 WIDE = 1280
 LEAST_STATES = 40
 ROWS = 25
+DAYS = 30
 SAME = 5
 """Rows of a list of five alerts, three of them alike, with the group opened."""
 UNANSWERED = """() => {
@@ -188,4 +190,41 @@ async def test_a_reader_pauses_and_follows_a_running_timeline(chromium: "Browser
     await page.get_by_role("button", name="Pause").click()
     await page.get_by_role("button", name="Follow").click()
     await page.get_by_role("button", name="Pause").wait_for()
+    await page.close()
+
+
+async def test_keys_select_a_day_of_a_chart_and_its_values_are_a_table_too(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 800}, timezone_id="UTC")
+    await opened(page, "fixtures.html?state=usage")
+    chart = page.locator("figure", has=page.get_by_role("group", name="Cost, 24 Oct to 22 Nov"))
+    for key, shown in (("ArrowLeft", "22 Nov"), ("ArrowLeft", "21 Nov"), ("Home", "24 Oct"), ("Escape", "Whole period")):
+        await chart.locator(".plot").press(key)
+        await chart.locator(".chart-at", has_text=shown).wait_for()
+        said = await chart.locator("[aria-live]").inner_text()
+        assert said.startswith("" if key == "Escape" else f"{shown}: $") and bool(said) is (key != "Escape")
+    await chart.get_by_text("Show as a table").click()
+    assert await chart.locator("tbody tr").count() == DAYS
+    await page.get_by_label("Group by").select_option("author")
+    await page.wait_for_url("**#/usage?by=author&days=30")
+    await page.close()
+
+
+async def test_nothing_moves_when_the_charting_library_arrives(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 800})
+    arrives = asyncio.Event()
+
+    async def late(route: "Route") -> None:
+        await arrives.wait()
+        await route.fallback()
+
+    await opened(page, "fixtures.html")
+    await page.route(re.compile(r"/(StackedBars|RateLines)-"), late)
+    await page.goto(f"{ORIGIN}/fixtures.html?state=usage")
+    cards = page.locator("section.card")
+    await cards.nth(4).wait_for()
+    before = [await card.bounding_box() for card in await cards.all()]
+    assert await page.locator(".plot-box").count() == 0
+    arrives.set()
+    await page.locator(".plot-axis text").first.wait_for()
+    assert [await card.bounding_box() for card in await cards.all()] == before
     await page.close()

@@ -227,7 +227,10 @@ export const SECTIONS = {
   runbooks: "Runbooks",
   quotas: "Quotas",
   usageByDay: "By day",
-  usageByGroup: "By group",
+  usageByGroup: "Sums",
+  verdicts: "Reviews of findings",
+  outcomes: "Recurrences",
+  evaluations: "Evaluations",
   sent: "Messages sent",
   response: "Response",
   arguments: "Arguments",
@@ -271,7 +274,6 @@ export const COLUMNS = {
   duration: "Duration",
   age: "Age",
   startsAt: "Firing since",
-  name: "Name",
   investigations: "Investigations",
   modelCalls: "Model calls",
   toolCalls: "Tool calls",
@@ -450,7 +452,6 @@ export const OPTIONS = {
   asConfigured: "As configured",
   on: "On",
   off: "Off",
-  lastDay: "Last day",
   sameChain: "The same chain, as it is now",
   sameModels: "The same models",
   recordedChain: "The recorded chain, as it is now",
@@ -495,7 +496,8 @@ export const FOLLOWS = {
 } as const;
 
 export const SORT = { newest: "Newest first", oldest: "Oldest first", finished: "Last finished first", duration: "Longest first", severity: "Highest severity first", confidence: "Highest confidence first", cost: "Highest cost first", tokens: "Most tokens first" } as const;
-export const GROUPS = { model: "Model", provider: "Provider", chain: "Chain", alertType: "Alert type", namespace: "Namespace" } as const;
+export const GROUPS = { chain: "Chain", model: "Model", namespace: "Namespace", author: "Author", alertType: "Alert type", provider: "Provider" } as const;
+export const MEASURE_WORDS = { cost: "Cost", tokens: "Tokens" } as const;
 export const PERIODS = { 3600: "Last hour", 86_400: "Last 24 hours", 604_800: "Last 7 days", 2_592_000: "Last 30 days" } as const;
 
 export const EMPTY = {
@@ -594,7 +596,51 @@ export const ENDINGS = {
   Refuted: "refuted",
 } as const;
 
+/** Words about usage. */
+export const USAGE = {
+  period: "Period",
+  groupBy: "Group by",
+  show: "Show",
+  others: "All others",
+  byDayAnd: "by day and",
+  costOfFinding: "Cost a finding",
+  findings: "Findings",
+  share: "Share",
+  today: "Today",
+  noPrice: "No cost is known: set spec.rates of the LLMProvider. Tokens are counted.",
+  partlyUnknown: "The cost of some calls is not known and not included.",
+  moreGroups: "more, included in the total",
+  someNamespaces: "The first 20 of your namespaces are included. Select one to see others.",
+  sum: "Total",
+} as const;
+
+/** Words about the quality of findings. */
+export const QUALITY = {
+  noVerdicts: "No finding of this period was reviewed.",
+  noOutcomes: "Of no finding of this period is it known what became of its alert.",
+  noEvaluations: "No evaluation has finished in this period.",
+  mayNotReviews: "You may not list reviews (role tarsy-viewer).",
+  mayNotEvaluations: "You may not list EvalRuns (role tarsy-viewer).",
+  reviewed: "of the findings were reviewed",
+  right: "Share of Right",
+  ofReviewed: "of",
+  passed: "Passed samples",
+  hidden: "suites with fewer results are not drawn",
+  older: "Only the newest results are shown.",
+  recurred: "of the findings with a known outcome recurred",
+} as const;
+
 export const CHARTS = {
+  table: "Show as a table",
+  whole: "Whole period",
+  to: "to",
+  highest: "highest",
+  unknownMark: "?",
+  keys: "Left and right arrow keys select a bar",
+  day: "Day",
+  run: "Run",
+  result: "Verdict",
+  ended: "Ended",
   onset: "Onset",
   notDrawn: "Series that are not drawn",
 } as const;

@@ -7,7 +7,7 @@ import { groupsOf } from "../src/logic/groups";
 import { merged } from "../src/logic/items";
 import { piecesOf } from "../src/logic/marks";
 import { fenced, findingAsMarkdown, investigationAsMarkdown, withoutBlock } from "../src/logic/markdown";
-import { investigationLink, listLink, parse, questionOf, traceLink } from "../src/logic/route";
+import { investigationLink, listLink, parse, questionOf, traceLink, usageLink } from "../src/logic/route";
 import { EMPTY, reduce } from "../src/logic/timeline";
 import { bars } from "../src/logic/waterfall";
 
@@ -35,7 +35,8 @@ describe("the address", () => {
 
   it("is nowhere when it makes no sense, and never breaks", () => {
     expect(parse("#/%zz/x").view).toBe("nowhere");
-    expect(parse("#/usage?days=-4&by=day")).toEqual({ view: "usage", by: "day", days: 30 });
+    expect(parse("#/usage?days=-4&by=day")).toEqual({ view: "usage", by: "chain", days: 30, show: null });
+    expect(parse(usageLink("author", 90, "tokens"))).toEqual({ view: "usage", by: "author", days: 90, show: "tokens" });
   });
 });
 

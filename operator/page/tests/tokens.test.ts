@@ -68,6 +68,7 @@ const PAIRS: [string, string, number][] = [
   ["on-accent", "accent", 4.5],
   ["on-bad", "bad", 4.5],
   ...GROUNDS.map((ground): [string, string, number] => ["line-field", ground, 3]),
+  ...["1", "2", "3", "4", "5", "6", "7", "8", "others"].map((series): [string, string, number] => [`series-${series}`, "card", 3]),
 ];
 
 describe("contrast", () => {

@@ -1,7 +1,7 @@
 /**
  * Parses and builds URLs of views. The whole route is in the fragment (`#`): links can be shared, and no server sees it.
  */
-import { FLAWS } from "../words";
+import { FLAWS, GROUPS } from "../words";
 import { readReviewState, type ReviewState } from "./review";
 import { NO_SYSTEM_QUERY, type SystemQuery } from "./system";
 
@@ -17,9 +17,13 @@ export type Route =
   | { view: "approval"; namespace: string; name: string }
   | { view: "submit" }
   | { view: "system"; query: SystemQuery }
-  | { view: "usage"; by: string; days: number }
+  | { view: "usage"; by: UsageGroup; days: number; show: Measure | null }
   | { view: "sign-in"; code: string; next: string }
   | { view: "nowhere" };
+
+export type UsageGroup = keyof typeof GROUPS;
+export const MEASURES = ["cost", "tokens"] as const;
+export type Measure = (typeof MEASURES)[number];
 
 export const FILTERS = ["state", "flaw", "severity", "outcome", "alertType", "chain", "author", "since", "until", "search", "searchIn"] as const;
 export const SORTS = ["newest", "oldest", "finished", "duration", "severity", "confidence", "cost", "tokens"] as const;
@@ -60,15 +64,24 @@ export function parse(hash: string): Route {
       return { view: first };
     case "system":
       return { view: "system", query: readSystem(query) };
-    case "usage": {
-      const days = Number(query.get("days"));
-      return { view: "usage", by: query.get("by") ?? "day", days: days >= 1 && days <= 366 ? Math.floor(days) : 30 };
-    }
+    case "usage":
+      return {
+        view: "usage",
+        by: (Object.keys(GROUPS) as UsageGroup[]).find((one) => one === query.get("by")) ?? "chain",
+        days: readDays(query.get("days")),
+        show: MEASURES.find((one) => one === query.get("show")) ?? null,
+      };
     case "sign-in":
       return { view: "sign-in", code: rest[0] ?? "", next: `/${rest.slice(1).map(encodeURIComponent).join("/")}` };
     default:
       return { view: "nowhere" };
   }
+}
+
+/** Returns a number of days from 1 to 366, or 30. */
+export function readDays(text: string | null): number {
+  const days = Number(text);
+  return days >= 1 && days <= 366 ? Math.floor(days) : 30;
 }
 
 function decoded(part: string): string {
@@ -126,6 +139,10 @@ export function compareLink(namespace: string, first: string, second: string): s
 
 export function reviewsLink(state: ReviewState): string {
   return `#/reviews?state=${state}`;
+}
+
+export function usageLink(by: UsageGroup, days: number, show: Measure | null): string {
+  return `#/usage?by=${by}&days=${days}${show ? `&show=${show}` : ""}`;
 }
 
 export function approvalLink(namespace: string, name: string): string {

@@ -16,3 +16,9 @@ export function saveZone(zone: Zone): void {
 export function inZone(): { timeZone?: string } {
   return savedZone() === "utc" ? { timeZone: "UTC" } : {};
 }
+
+/** Returns the name of the selected zone for the API; UTC where the browser does not know its own. */
+export function zoneName(): string {
+  const name = savedZone() === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return name && name !== "Etc/Unknown" ? name : "UTC";
+}

@@ -1,135 +1,165 @@
-/** Shows tokens and cost over time and by group. */
-import type { Quotas, Usage } from "../api/types";
-import { cost, count } from "../logic/format";
+/** Shows tokens and cost by day and by group, quotas, and the quality of findings. */
+import { useState } from "react";
+import type { DailyUsage, Quality, Quotas, UsageItem } from "../api/types";
+import { isEmpty } from "../logic/chart";
+import { cost, count, dollars } from "../logic/format";
+import { MEASURES, usageLink, type Measure, type UsageGroup } from "../logic/route";
 import { percent } from "../logic/suite";
+import { costOfFinding, measureOf, usageChart } from "../logic/usage";
+import { zoneName } from "../logic/zone";
 import { go, scope, useGet, useTitle, useWorld } from "../parts/context";
+import { DayChart } from "../parts/DayChart";
+import { Meter } from "../parts/Meter";
 import { Empty, Problem, Section } from "../parts/parts";
+import { QualityCards } from "../parts/QualityCards";
 import { QuotaBars } from "../parts/QuotaBars";
-import { COLUMNS, EMPTY, GROUPS, OPTIONS, SECTIONS, VIEWS } from "../words";
+import { ACTIONS, COLUMNS, EMPTY, GROUPS, MEASURE_WORDS, SECTIONS, USAGE, VIEWS } from "../words";
 
-const BY = Object.entries(GROUPS);
+const BY = Object.entries(GROUPS) as [UsageGroup, string][];
 /** Seconds between two looks at what is spent. */
 const QUOTA_SECONDS = 15;
 const DAYS = [1, 7, 30, 90, 365];
+/** Groups that are listed at first. */
+const MOST_ROWS = 10;
+/** Namespaces that one request names. */
+const MOST_NAMESPACES = 20;
 
-export default function UsagePage({ by, days }: { by: string; days: number }) {
+export default function UsagePage({ by, days, show }: { by: UsageGroup; days: number; show: Measure | null }) {
   useTitle(VIEWS.usage);
-  const namespace = scope(useWorld());
-  const group = BY.some(([name]) => name === by) ? by : "model";
-  const daily = useGet<Usage>("/usage", { by: "day", days, namespace, limit: 366 });
-  const grouped = useGet<Usage>("/usage", { by: group, days, namespace });
+  const world = useWorld();
+  const namespace = scope(world);
+  const timeZone = zoneName();
+  const usage = useGet<DailyUsage>("/usage/days", { by, days, namespace, timeZone });
+  const quality = useGet<Quality>("/quality", { days, namespace, timeZone });
   const quotas = useGet<Quotas>("/investigationquotas", { namespace, limit: 200 }, QUOTA_SECONDS);
-  const total = grouped.value?.total;
-  const to = (changed: { by?: string; days?: number }) => {
-    const next = { by: group, days, ...changed };
-    go(`#/usage?by=${next.by}&days=${next.days}`, true);
-  };
+  const measure = measureOf(show, usage.value);
+  const to = (changed: { by?: UsageGroup; days?: number; show?: Measure }) => go(usageLink(changed.by ?? by, changed.days ?? days, changed.show ?? show), true);
   return (
     <div className="view wide">
       <div className="title-row">
         <h1>{VIEWS.usage}</h1>
         <span className="spring" />
-        <select aria-label="Period" value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
+        <select aria-label={USAGE.show} value={measure} onChange={(event) => to({ show: event.target.value as Measure })}>
+          {MEASURES.map((one) => <option key={one} value={one}>{MEASURE_WORDS[one]}</option>)}
+        </select>
+        <select aria-label={USAGE.groupBy} value={by} onChange={(event) => to({ by: event.target.value as UsageGroup })}>
+          {BY.map(([name, words]) => <option key={name} value={name}>{words}</option>)}
+        </select>
+        <select aria-label={USAGE.period} value={days} onChange={(event) => to({ days: Number(event.target.value) })}>
           {(DAYS.includes(days) ? DAYS : [...DAYS, days]).map((one) => (
-            <option key={one} value={one}>{one === 1 ? OPTIONS.lastDay : `Last ${one} days`}</option>
+            <option key={one} value={one}>{one === 1 ? USAGE.today : `Last ${one} days`}</option>
           ))}
         </select>
       </div>
-      {(daily.error ?? grouped.error) && <Problem error={(daily.error ?? grouped.error) as Error} />}
-      {total && (
-        <dl className="figures large">
-          <div><dt>{COLUMNS.cost}</dt><dd>{cost({ costUSD: total.costUSD, costComplete: total.callsOfUnknownCost === 0 })}</dd></div>
-          <div><dt>{COLUMNS.tokens}</dt><dd>{count(total.inputTokens + total.outputTokens)}</dd></div>
-          <div><dt>{COLUMNS.modelCalls}</dt><dd>{count(total.calls)}</dd></div>
-          <div><dt>{COLUMNS.interrupted}</dt><dd>{total.interrupted}</dd></div>
-        </dl>
-      )}
-      {quotas.value && (
-        <Section title={SECTIONS.quotas}>
-          {quotas.value.items.length === 0 && <Empty>{EMPTY.noQuotas}</Empty>}
-          {quotas.value.items.map((one) => (
-            <article key={one.uid}>
-              <h3>{one.namespace}/{one.name}</h3>
-              <QuotaBars quota={one} />
-            </article>
-          ))}
-        </Section>
-      )}
-      <Section title={SECTIONS.usageByDay}>{daily.value && (daily.value.items.length > 0 ? <Chart usage={daily.value} /> : <Empty>{EMPTY.noUsage}</Empty>)}</Section>
-      <Section
-        title={SECTIONS.usageByGroup}
-        side={
-          <select aria-label="Group by" value={group} onChange={(event) => to({ by: event.target.value })}>
-            {BY.map(([name, words]) => (
-              <option key={name} value={name}>{words}</option>
-            ))}
-          </select>
-        }
-      >
-        {grouped.value && <UsageTable usage={grouped.value} />}
+      {!world.namespace && !world.namespaces.everywhere && world.namespaces.items.length > MOST_NAMESPACES && <p className="hint">{USAGE.someNamespaces}</p>}
+      {usage.error && <Problem error={usage.error} />}
+      {!usage.error && <ByDay usage={usage.value} measure={measure} />}
+      {usage.value && usage.value.items.length > 0 && <Section title={SECTIONS.usageByGroup}><Sums usage={usage.value} measure={measure} /></Section>}
+      {quality.error && !usage.error && <Problem error={quality.error} />}
+      {quotas.error && !usage.error && <Problem error={quotas.error} title={SECTIONS.quotas} />}
+      <div className="grid">
+        {quotas.value && <QuotaCard quotas={quotas.value} />}
+        {quality.value && <QualityCards quality={quality.value} until={Date.now()} />}
+      </div>
+    </div>
+  );
+}
+
+/** Shows the sums of the period above its days; the box is there before they are. */
+function ByDay({ usage, measure }: { usage: DailyUsage | null; measure: Measure }) {
+  if (!usage) return <Section title={SECTIONS.usageByDay}><div className="plot" aria-busy="true" /></Section>;
+  const { total } = usage;
+  const chart = usageChart(usage, measure);
+  const aFinding = costOfFinding(total);
+  const withoutPrice = total.callsOfUnknownCost > 0 && total.costUSD === null;
+  return (
+    <>
+      <dl className="figures large">
+        <div><dt>{COLUMNS.cost}</dt><dd>{money(total)}</dd></div>
+        <div><dt>{USAGE.costOfFinding}</dt><dd>{aFinding === null ? "–" : dollars(aFinding)}</dd></div>
+        <div><dt>{USAGE.findings}</dt><dd>{count(total.findings)}</dd></div>
+        <div><dt>{COLUMNS.investigations}</dt><dd>{count(total.investigations)}</dd></div>
+        <div><dt>{COLUMNS.tokens}</dt><dd>{count(total.inputTokens + total.outputTokens)}</dd></div>
+        <div><dt>{COLUMNS.modelCalls}</dt><dd>{count(total.calls)}</dd></div>
+        <div><dt>{COLUMNS.interrupted}</dt><dd>{count(total.interrupted)}</dd></div>
+      </dl>
+      <Section title={`${MEASURE_WORDS[measure]} ${USAGE.byDayAnd} ${GROUPS[usage.by].toLowerCase()}`} side={<span className="hint">{usage.timeZone}</span>}>
+        {total.callsOfUnknownCost > 0 && <p className="hint">{withoutPrice ? USAGE.noPrice : USAGE.partlyUnknown}</p>}
+        {!isEmpty(chart) && <DayChart title={MEASURE_WORDS[measure]} chart={chart} />}
+        {isEmpty(chart) && !withoutPrice && <Empty>{EMPTY.noUsage}</Empty>}
       </Section>
-    </div>
+    </>
   );
 }
 
-/** Draws tokens per day as bars, input below output; the label contains the figures for screen readers. */
-function Chart({ usage }: { usage: Usage }) {
-  const most = Math.max(1, ...usage.items.map((day) => day.inputTokens + day.outputTokens));
-  const width = Math.min(4, 100 / usage.items.length);
-  const said = usage.items.map((day) => `${day.name}: ${count(day.inputTokens + day.outputTokens)} tokens, ${cost(day)}`).join("; ");
+function QuotaCard({ quotas }: { quotas: Quotas }) {
   return (
-    <figure className="chart">
-      <svg viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={said}>
-        {usage.items.map((day, place) => {
-          const input = (day.inputTokens / most) * 39;
-          const output = (day.outputTokens / most) * 39;
-          const x = place * width + width * 0.15;
-          return (
-            <g key={day.name}>
-              <title>{`${day.name}: ${count(day.inputTokens)} in, ${count(day.outputTokens)} out, ${cost(day)}`}</title>
-              <rect className="in" x={x} width={width * 0.7} y={40 - input} height={input} />
-              <rect className="out" x={x} width={width * 0.7} y={40 - input - output} height={output} />
-            </g>
-          );
-        })}
-      </svg>
-      <figcaption>
-        <span>{usage.items[0]?.name}</span>
-        <span className="legend"><span className="swatch in" /> input <span className="swatch out" /> output</span>
-        <span>{usage.items.at(-1)?.name}</span>
-      </figcaption>
-    </figure>
+    <Section title={SECTIONS.quotas}>
+      {quotas.items.length === 0 && <Empty>{EMPTY.noQuotas}</Empty>}
+      {quotas.items.map((one) => (
+        <article key={one.uid}>
+          <h3>{one.namespace}/{one.name}</h3>
+          <QuotaBars quota={one} />
+        </article>
+      ))}
+    </Section>
   );
 }
 
-function UsageTable({ usage }: { usage: Usage }) {
-  if (usage.items.length === 0) return <Empty>{EMPTY.noUsage}</Empty>;
+function Sums({ usage, measure }: { usage: DailyUsage; measure: Measure }) {
+  const [all, setAll] = useState(false);
+  const valueOf = (item: UsageItem) => (measure === "cost" ? (item.costUSD ?? 0) : item.inputTokens + item.outputTokens);
+  const whole = valueOf(usage.total);
   return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Usage">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{COLUMNS.name}</th>
-            {[COLUMNS.investigations, COLUMNS.modelCalls, COLUMNS.input, COLUMNS.cached, COLUMNS.output, COLUMNS.cost].map((name) => (
-              <th scope="col" key={name} className="number">{name}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {usage.items.map((item) => (
-            <tr key={item.name}>
-              <th scope="row">{item.name}</th>
-              <td className="number">{count(item.investigations)}</td>
-              <td className="number">{count(item.calls)}</td>
-              <td className="number">{count(item.inputTokens)}</td>
-              <td className="number">{count(item.cachedTokens)}{item.cachedTokens > 0 && <span className="hint"> {percent(item.cachedTokens / item.inputTokens)}</span>}</td>
-              <td className="number">{count(item.outputTokens)}</td>
-              <td className="number">{cost({ costUSD: item.costUSD, costComplete: item.callsOfUnknownCost === 0 })}</td>
+    <>
+      <div className="scroll" tabIndex={0} role="region" aria-label={SECTIONS.usageByGroup}>
+        <table className="sums">
+          <thead>
+            <tr>
+              <th scope="col">{GROUPS[usage.by]}</th>
+              {[COLUMNS.cost, USAGE.costOfFinding].map((name) => <th scope="col" key={name} className="number">{name}</th>)}
+              <th scope="col">{USAGE.share}</th>
+              {[USAGE.findings, COLUMNS.investigations, COLUMNS.modelCalls, COLUMNS.input, COLUMNS.cached, COLUMNS.output].map((name) => (
+                <th scope="col" key={name} className="number">{name}</th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-      {usage.omitted > 0 && <p className="hint">{usage.omitted} more groups, included in the total</p>}
-    </div>
+          </thead>
+          <tbody>
+            {usage.items.slice(0, all ? undefined : MOST_ROWS).map((item) => (
+              <Row key={item.name} item={item} share={whole > 0 ? valueOf(item) / whole : 0} />
+            ))}
+          </tbody>
+          <tfoot><Row item={{ ...usage.total, name: USAGE.sum }} share={null} /></tfoot>
+        </table>
+      </div>
+      {usage.items.length > MOST_ROWS && (
+        <button type="button" className="link" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? ACTIONS.less : `${ACTIONS.more} (${usage.items.length - MOST_ROWS})`}
+        </button>
+      )}
+      {usage.omitted > 0 && <p className="hint">{usage.omitted} {USAGE.moreGroups}</p>}
+    </>
   );
+}
+
+function Row({ item, share }: { item: UsageItem; share: number | null }) {
+  const aFinding = costOfFinding(item);
+  return (
+    <tr>
+      <th scope="row">{item.name}</th>
+      <td className="number">{money(item)}</td>
+      <td className="number">{aFinding === null ? "–" : dollars(aFinding)}</td>
+      <td className="share">{share !== null && <><Meter name={`${USAGE.share}, ${item.name}`} text={percent(share)} parts={[{ share }]} /> <span className="hint">{percent(share)}</span></>}</td>
+      <td className="number">{count(item.findings)}</td>
+      <td className="number">{count(item.investigations)}</td>
+      <td className="number">{count(item.calls)}</td>
+      <td className="number">{count(item.inputTokens)}</td>
+      <td className="number">{count(item.cachedTokens)}{item.cachedTokens > 0 && <span className="hint"> {percent(item.cachedTokens / item.inputTokens)}</span>}</td>
+      <td className="number">{count(item.outputTokens)}</td>
+    </tr>
+  );
+}
+
+function money(item: UsageItem): string {
+  return cost({ costUSD: item.costUSD, costComplete: item.callsOfUnknownCost === 0 });
 }

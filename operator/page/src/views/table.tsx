@@ -63,7 +63,7 @@ const VIEW_TABLE: { [Name in Route["view"]]: View<Name> } = {
     draw: ({ namespace, name, run, kase }) => <SuitePage key={`${namespace}/${name}`} namespace={namespace} name={name} run={run} kase={kase} />,
   },
   system: { under: "system", draw: ({ query }) => <System query={query} /> },
-  usage: { under: "usage", draw: ({ by, days }) => <UsagePage by={by} days={days} /> },
+  usage: { under: "usage", draw: ({ by, days, show }) => <UsagePage by={by} days={days} show={show} /> },
   "sign-in": { under: null, draw: () => <Empty>{EMPTY.signedIn} <a href="#/investigations">{ACTIONS.showInvestigations}</a></Empty> },
   nowhere: { under: null, draw: () => <Empty>{EMPTY.noView} <a href="#/investigations">{ACTIONS.showInvestigations}</a></Empty> },
 };
