@@ -197,7 +197,12 @@ async def test_keys_select_a_day_of_a_chart_and_its_values_are_a_table_too(chrom
     page = await chromium.new_page(viewport={"width": 1280, "height": 800}, timezone_id="UTC")
     await opened(page, "fixtures.html?state=usage")
     chart = page.locator("figure", has=page.get_by_role("group", name="Cost, 24 Oct to 22 Nov"))
-    for key, shown in (("ArrowLeft", "22 Nov"), ("ArrowLeft", "21 Nov"), ("Home", "24 Oct"), ("Escape", "Whole period")):
+    for key, shown in (
+        ("ArrowLeft", "22 Nov"),
+        ("ArrowLeft", "21 Nov"),
+        ("Home", "24 Oct"),
+        ("Escape", "Whole period"),
+    ):
         await chart.locator(".plot").press(key)
         await chart.locator(".chart-at", has_text=shown).wait_for()
         said = await chart.locator("[aria-live]").inner_text()

@@ -1,6 +1,6 @@
 /** Charts of days: weeks, sums of what is known, words, labels and keys. */
 import { describe, expect, it } from "vitest";
-import { chartOfDays, describeBucket, describeChart, isEmpty, isUnknown, labelled, moved, sumOf, tick, toneOf, topOf, totalOf, written, type Chart } from "../src/logic/chart";
+import { chartOfDays, describeBucket, describeChart, isEmpty, isUnknown, labelled, moved, sumOf, tick, toneOf, topOf, totalOf, written, writtenSum, type Chart } from "../src/logic/chart";
 
 const dates = (days: number) => Array.from({ length: days }, (_, at) => new Date(Date.UTC(2026, 9, 1 + at)).toISOString().slice(0, 10));
 const chart = (values: (number | null)[], other: (number | null)[] = values.map(() => 0)): Chart => chartOfDays("dollars", dates(values.length), [{ name: "a", values }, { name: "b", values: other }], 100);
@@ -19,7 +19,8 @@ describe("a chart of days", () => {
   });
 
   it("does not take what is not known for nothing", () => {
-    expect([sumOf([null, null]), sumOf([null, 2]), sumOf([])]).toEqual([null, 2, 0]);
+    expect([sumOf([null, null]), sumOf([null, 0]), sumOf([null, 2]), sumOf([0]), sumOf([])]).toEqual([null, null, 2, 0, 0]);
+    expect([[null, 0], [null, 2], [1, 2], [0]].map((values) => writtenSum("dollars", values))).toEqual(["–", "$2.00+", "$3.00", "$0"]);
     const made = chart([1, null, null], [0, null, 4]);
     expect([0, 1, 2].map((at) => totalOf(made, at))).toEqual([1, null, 4]);
     expect([0, 1, 2].map((at) => isUnknown(made, at))).toEqual([false, true, true]);

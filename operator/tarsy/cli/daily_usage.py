@@ -111,6 +111,7 @@ def _show(usage: DailyUsageView, output: Output) -> int:
 
 def _cells(item: UsageItem) -> tuple[str, ...]:
     known = item.cost_usd is not None and item.findings
-    a_finding = f"${(item.cost_usd or 0) / item.findings:,.4f}" if known else "-"
+    least = "≥ " if item.calls_of_unknown_cost else ""
+    a_finding = f"{least}${(item.cost_usd or 0) / item.findings:,.4f}" if known else "-"
     counts = (item.findings, item.investigations, item.calls, item.input_tokens, item.output_tokens)
     return cost_text(item), a_finding, *(f"{count:,}" for count in counts)

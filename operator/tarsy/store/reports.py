@@ -17,7 +17,6 @@ from tarsy.store.queries import load
 
 OTHERS: Final = ""
 """Name of the series of all groups that have none of their own."""
-_NONE: Final = UsageSum("total", *(0,) * 9, None, 0)
 
 
 class Reports:
@@ -47,8 +46,8 @@ class Reports:
         """
         values = {"by": by, "starts": list(starts), "series": series, "limit": limit, "replays": replays}
         found = await self._fetch("daily_usage", "the usage of models", namespace_uids=self._uids, **values)
-        total, omitted = _NONE, 0
         groups: list[UsageSum] = []
+        omitted = 0
         by_day: dict[str, dict[int, DayUsage]] = {}
         names: dict[int, str] = {}
         for row in found:
@@ -56,12 +55,11 @@ class Reports:
                 omitted = row["groups"]
             elif row["in_list"] is not None:
                 groups.append(_sum(row, row["name"]))
-            elif row["in_series"] is None:
-                total = _sum(row, "total")
-            else:
+            elif row["in_series"] is not None:
                 name = names.setdefault(row["in_series"], OTHERS if row["in_series"] > series else row["name"])
                 tokens = row["input_tokens"] + row["output_tokens"]
                 by_day.setdefault(name, {})[row["day"]] = DayUsage(row["cost_usd"], tokens)
+        (total,) = (_sum(row, "total") for row in found if row["in_list"] is None and row["in_series"] is None)
         return DailyUsage(tuple(groups), omitted, {name: _filled(of, starts) for name, of in by_day.items()}, total)
 
     async def finding_counts(self, starts: Sequence[datetime]) -> list[FindingCount]:

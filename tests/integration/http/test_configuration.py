@@ -209,7 +209,7 @@ async def test_usage_is_summed_by_what_is_asked_in_the_namespaces_that_are_named
         daily = (await administrator.get("/usage/days", namespace=namespace, by=by, days=2)).body
         assert [(one["name"], one["calls"], one["findings"]) for one in daily["items"]] == [(name, 1, 0)]
         assert [(one["name"], one["tokens"], one["costUSD"]) for one in daily["series"]] == [
-            (name, [0, 150], [0, None])
+            (name, [0, 120], [0, None])
         ]
         assert (daily["total"]["investigations"], daily["omitted"], daily["timeZone"]) == (1, 0, "UTC")
     (day,) = (await administrator.get("/usage", namespace=namespace, by="day")).body["items"]

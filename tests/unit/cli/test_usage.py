@@ -57,7 +57,7 @@ def test_the_table_ends_with_the_total() -> None:
 
 def test_the_table_of_days_has_the_cost_of_a_finding_where_it_is_known() -> None:
     groups = (used("shop/disk", findings=2), used("shop/none", findings=0), used("shop/free", None))
-    report = DailyUsage(groups, 0, {}, used("total", "1.0", findings=2))
+    report = DailyUsage(groups, 0, {}, used("total", "1.0", findings=2, calls_of_unknown_cost=2))
     starts = calendar_days(datetime(2026, 3, 30, tzinfo=UTC), ZoneInfo("UTC"), 2)
     out = StringIO()
     Console(file=out, width=120).print(daily_table(DailyUsageView.of("chain", "UTC", starts, report)))
@@ -67,7 +67,7 @@ def test_the_table_of_days_has_the_cost_of_a_finding_where_it_is_known() -> None
         "shop/disk $0.5000 $0.2500 2 1 2 1,200 30",
         "shop/none $0.5000 - 0 1 2 1,200 30",
         "shop/free unknown - 1 1 2 1,200 30",
-        "total $1.0000 $0.5000 2 1 2 1,200 30",
+        "total $1.0000 + 2 unknown ≥ $0.5000 2 1 2 1,200 30",
     ]
 
 

@@ -43,15 +43,26 @@ export function chartOfDays(unit: Unit, dates: readonly string[], series: readon
   };
 }
 
-/** Sums up what is known; null if nothing is known. */
+/** Sums up what is known; null if something is not known, and all else is nothing. */
 export function sumOf(values: readonly (number | null)[]): number | null {
-  const known = values.filter((one) => one !== null);
-  return known.length === 0 && values.length > 0 ? null : known.reduce((sum, one) => sum + one, 0);
+  const sum = values.reduce<number>((all, one) => all + (one ?? 0), 0);
+  return sum === 0 && values.includes(null) ? null : sum;
 }
 
-/** Returns the sum of all series in a bucket. */
+/** Writes a sum, with a + where a part is not known. */
+export function writtenSum(unit: Unit, values: readonly (number | null)[]): string {
+  const sum = sumOf(values);
+  return written(unit, sum) + (sum !== null && values.includes(null) ? "+" : "");
+}
+
+/** Returns the sum of what is known of all series in a bucket. */
 export function totalOf(chart: Chart, bucket: number): number | null {
-  return sumOf(chart.series.map((one) => one.values[bucket] ?? null));
+  return sumOf(valuesOf(chart, bucket));
+}
+
+/** Returns the values of all series in a bucket. */
+export function valuesOf(chart: Chart, bucket: number): (number | null)[] {
+  return chart.series.map((one) => one.values[bucket] ?? null);
 }
 
 /** Returns the largest sum of a bucket; at least 1 where nothing was counted, so that an axis has a length. */
@@ -89,7 +100,7 @@ export function tick(unit: Unit, value: number): string {
 /** Describes a bucket: its sum, and each series that is not 0. */
 export function describeBucket(chart: Chart, bucket: number): string {
   const parts = chart.series.flatMap(({ name, values }) => (values[bucket] === 0 ? [] : [`${name} ${written(chart.unit, values[bucket] ?? null)}`]));
-  return `${chart.buckets[bucket]?.title ?? ""}: ${written(chart.unit, totalOf(chart, bucket))}${parts.length > 1 ? ` (${parts.join(", ")})` : ""}`;
+  return `${chart.buckets[bucket]?.title ?? ""}: ${writtenSum(chart.unit, valuesOf(chart, bucket))}${parts.length > 1 ? ` (${parts.join(", ")})` : ""}`;
 }
 
 /** Describes a chart for those who do not see it: its length, its sum and its highest bucket. */
@@ -97,7 +108,7 @@ export function describeChart(title: string, chart: Chart): string {
   const totals = chart.buckets.map((_, place) => totalOf(chart, place) ?? 0);
   const highest = totals.indexOf(Math.max(...totals));
   const [from, to] = [chart.buckets[0]?.title ?? "", chart.buckets.at(-1)?.title ?? ""];
-  return `${title}, ${from} ${CHARTS.to} ${to}: ${written(chart.unit, sumOf(totals))}; ${CHARTS.highest} ${describeBucket(chart, highest)}`;
+  return `${title}, ${from} ${CHARTS.to} ${to}: ${writtenSum(chart.unit, chart.series.flatMap((one) => one.values))}; ${CHARTS.highest} ${describeBucket(chart, highest)}`;
 }
 
 /** Returns the places whose labels fit beside each other; the last one is always among them. */

@@ -1,6 +1,6 @@
 /** Shows values by day: bars, a legend that contains the selected values, and on demand a table. */
 import { lazy, useId, useState } from "react";
-import { describeBucket, describeChart, sumOf, totalOf, written, type Chart } from "../logic/chart";
+import { describeBucket, describeChart, valuesOf, written, writtenSum, type Chart } from "../logic/chart";
 import { CHARTS, USAGE } from "../words";
 import { Plot } from "./Plot";
 import { Swatch, Textures } from "./Textures";
@@ -10,8 +10,8 @@ const StackedBars = lazy(() => import("./StackedBars"));
 export function DayChart({ title, chart }: { title: string; chart: Chart }) {
   const id = useId();
   const [place, setPlace] = useState<number | null>(null);
-  const valueOf = (values: readonly (number | null)[]) => written(chart.unit, place === null ? sumOf(values) : (values[place] ?? null));
-  const all = place === null ? sumOf(chart.series.flatMap((one) => one.values)) : totalOf(chart, place);
+  const valueOf = (values: readonly (number | null)[]) => (place === null ? writtenSum(chart.unit, values) : written(chart.unit, values[place] ?? null));
+  const all = place === null ? chart.series.flatMap((one) => one.values) : valuesOf(chart, place);
   return (
     <figure className="chart">
       <Textures id={id} series={chart.series} />
@@ -20,7 +20,7 @@ export function DayChart({ title, chart }: { title: string; chart: Chart }) {
       </Plot>
       <figcaption>
         <p className="chart-at">
-          {place === null ? CHARTS.whole : chart.buckets[place]?.title} <strong>{written(chart.unit, all)}</strong>
+          {place === null ? CHARTS.whole : chart.buckets[place]?.title} <strong>{writtenSum(chart.unit, all)}</strong>
         </p>
         <ul className="chart-legend">
           {chart.series.map((one, at) => (
@@ -57,7 +57,7 @@ function AsTable({ title, chart }: { title: string; chart: Chart }) {
                 <tr key={bucket.title}>
                   <th scope="row">{bucket.title}</th>
                   {chart.series.map((one) => <td key={one.name} className="number">{written(chart.unit, one.values[at] ?? null)}</td>)}
-                  {chart.series.length > 1 && <td className="number">{written(chart.unit, totalOf(chart, at))}</td>}
+                  {chart.series.length > 1 && <td className="number">{writtenSum(chart.unit, valuesOf(chart, at))}</td>}
                 </tr>
               ))}
             </tbody>

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { DailyUsage, Quality, Quotas, UsageItem } from "../api/types";
 import { isEmpty } from "../logic/chart";
-import { cost, count, dollars } from "../logic/format";
+import { cost, count } from "../logic/format";
 import { MEASURES, usageLink, type Measure, type UsageGroup } from "../logic/route";
 import { percent } from "../logic/suite";
 import { costOfFinding, measureOf, usageChart } from "../logic/usage";
@@ -70,13 +70,12 @@ function ByDay({ usage, measure }: { usage: DailyUsage | null; measure: Measure 
   if (!usage) return <Section title={SECTIONS.usageByDay}><div className="plot" aria-busy="true" /></Section>;
   const { total } = usage;
   const chart = usageChart(usage, measure);
-  const aFinding = costOfFinding(total);
   const withoutPrice = total.callsOfUnknownCost > 0 && total.costUSD === null;
   return (
     <>
       <dl className="figures large">
         <div><dt>{COLUMNS.cost}</dt><dd>{money(total)}</dd></div>
-        <div><dt>{USAGE.costOfFinding}</dt><dd>{aFinding === null ? "–" : dollars(aFinding)}</dd></div>
+        <div><dt>{USAGE.costOfFinding}</dt><dd>{moneyAFinding(total)}</dd></div>
         <div><dt>{USAGE.findings}</dt><dd>{count(total.findings)}</dd></div>
         <div><dt>{COLUMNS.investigations}</dt><dd>{count(total.investigations)}</dd></div>
         <div><dt>{COLUMNS.tokens}</dt><dd>{count(total.inputTokens + total.outputTokens)}</dd></div>
@@ -143,12 +142,11 @@ function Sums({ usage, measure }: { usage: DailyUsage; measure: Measure }) {
 }
 
 function Row({ item, share }: { item: UsageItem; share: number | null }) {
-  const aFinding = costOfFinding(item);
   return (
     <tr>
       <th scope="row">{item.name}</th>
       <td className="number">{money(item)}</td>
-      <td className="number">{aFinding === null ? "–" : dollars(aFinding)}</td>
+      <td className="number">{moneyAFinding(item)}</td>
       <td className="share">{share !== null && <><Meter name={`${USAGE.share}, ${item.name}`} text={percent(share)} parts={[{ share }]} /> <span className="hint">{percent(share)}</span></>}</td>
       <td className="number">{count(item.findings)}</td>
       <td className="number">{count(item.investigations)}</td>
@@ -162,4 +160,8 @@ function Row({ item, share }: { item: UsageItem; share: number | null }) {
 
 function money(item: UsageItem): string {
   return cost({ costUSD: item.costUSD, costComplete: item.callsOfUnknownCost === 0 });
+}
+
+function moneyAFinding(item: UsageItem): string {
+  return cost({ costUSD: costOfFinding(item), costComplete: item.callsOfUnknownCost === 0 });
 }

@@ -25,11 +25,11 @@ placed AS (
 )
 SELECT in_list, in_series, day, min(name) AS name, count(DISTINCT name) AS groups,
     count(DISTINCT run) AS investigations, count(DISTINCT run) FILTER (WHERE finding) AS findings,
-    sum(calls)::bigint AS calls, sum(interrupted)::bigint AS interrupted,
-    sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
-    sum(thinking_tokens)::bigint AS thinking_tokens, sum(cached_tokens)::bigint AS cached_tokens,
-    sum(calls_of_unknown_usage)::bigint AS calls_of_unknown_usage, sum(cost_usd) AS cost_usd,
-    sum(calls_of_unknown_cost)::bigint AS calls_of_unknown_cost
+    coalesce(sum(calls), 0)::bigint AS calls, coalesce(sum(interrupted), 0)::bigint AS interrupted,
+    coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,
+    coalesce(sum(thinking_tokens), 0)::bigint AS thinking_tokens, coalesce(sum(cached_tokens), 0)::bigint AS cached_tokens,
+    coalesce(sum(calls_of_unknown_usage), 0)::bigint AS calls_of_unknown_usage, sum(cost_usd) AS cost_usd,
+    coalesce(sum(calls_of_unknown_cost), 0)::bigint AS calls_of_unknown_cost
 FROM placed
 GROUP BY GROUPING SETS ((in_list), (in_series, day), ())
 ORDER BY in_list, in_series, day
