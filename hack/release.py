@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -61,19 +62,24 @@ def sums(files: Iterable[Path]) -> str:
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in by_name)
 
 
+def versions(lock: str) -> str:
+    """Returns the pins of a lock file without their hashes."""
+    return "".join(f"{pin}\n" for pin in re.findall(r"^([\w.-]+==[^\s;\\]+)", lock, re.MULTILINE))
+
+
 def build(out: Path, image: str | None) -> None:
     """Makes everything in `out`, which is emptied first; those of manifests, charts and bundle must have been made."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     epoch = _git(CHECKOUT, "log", "-1", "--format=%ct")
     # The formats are not chosen, so the wheel is made from the sdist, and setuptools is the one that is locked.
-    environment = {
-        **os.environ,
-        "SOURCE_DATE_EPOCH": epoch,
-        "PIP_CONSTRAINT": str(CHECKOUT / "requirements-build.lock"),
-    }
-    command = [sys.executable, "-m", "build", "--outdir", str(out), str(CHECKOUT)]
-    subprocess.run(command, check=True, env=environment)
+    # Its version only: with hashes in a constraint pip refuses `setuptools>=77` of pyproject.toml, which is no pin.
+    with tempfile.TemporaryDirectory() as folder:
+        pins = Path(folder, "constraints.txt")
+        pins.write_text(versions((CHECKOUT / "requirements-build.lock").read_text("utf-8")), encoding="utf-8")
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": epoch, "PIP_CONSTRAINT": str(pins)}
+        command = [sys.executable, "-m", "build", "--outdir", str(out), str(CHECKOUT)]
+        subprocess.run(command, check=True, env=environment)
     for path in sorted((CHECKOUT / "build" / "manifests").glob("*.yaml")):
         (out / path.name).write_text(with_image(path.read_text(encoding="utf-8"), image), encoding="utf-8")
     for path in sorted((CHECKOUT / "build" / "charts").glob("*.tgz")):

@@ -128,6 +128,11 @@ def test_manifests_name_the_image_that_was_given_and_no_other() -> None:
     assert release.with_image(rendered, None) == rendered
 
 
+def test_a_build_is_held_to_the_versions_of_a_lock_without_hashes_which_pip_refuses_in_a_constraint() -> None:
+    lock = "one==1.2.3 \\\n    --hash=sha256:aa\ntwo-x==4 ; python_version > '3.11' \\\n    --hash=sha256:bb\n"
+    assert release.versions(lock) == "one==1.2.3\ntwo-x==4\n"
+
+
 def test_sums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"two")
     (tmp_path / "a").write_bytes(b"one")
