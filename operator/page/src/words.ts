@@ -342,6 +342,13 @@ export const REVIEW = {
   more: "There are more; review the first ones, or use kubectl tarsy reviews.",
 } as const;
 
+export const SUBMITTED = {
+  selects: "Selects the chain.",
+  usual: "of this namespace if empty.",
+  later: "No chain handles it; this one takes it after five minutes:",
+  waits: "No chain handles it yet; the alert waits for one.",
+} as const;
+
 export const CALIBRATION = {
   title: "How often findings were right",
   doubted: "In doubt:",

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Chain, McpServer, Provider } from "../src/api/types";
+import { typeHint } from "../src/logic/alertType";
 import { FIRST, fromField, LAST, toField } from "../src/logic/moments";
 import { anyNative, brought, has, offered, takesTools, withServer, withTool, type Chosen } from "../src/logic/tools";
 
@@ -79,5 +80,17 @@ describe("a moment that is picked", () => {
 
   it("is none where there is none, or none that makes sense", () => {
     expect([toField(undefined), toField("yesterday"), fromField(""), fromField("soon")]).toEqual(["", "", "", ""]);
+  });
+});
+
+describe("the hint of an alert type", () => {
+  const types = { items: [], continue: null, defaultAlertType: null, defaultChain: null };
+  const usual = { ...types, defaultAlertType: "Report", defaultChain: { namespace: "shop", name: "triage", ready: true } };
+  it("names the default type, and the chain that takes what no other handles", () => {
+    expect(typeHint(types, "", false)).toBe("Selects the chain.");
+    expect(typeHint(usual, "Report", true)).toBe("Selects the chain. Report of this namespace if empty.");
+    expect(typeHint(usual, "Odd", false)).toBe("No chain handles it; this one takes it after five minutes: triage");
+    expect(typeHint(types, "Odd", false)).toBe("No chain handles it yet; the alert waits for one.");
+    expect(typeHint({ ...usual, continue: "more" }, "Odd", false)).toBe("Selects the chain. Report of this namespace if empty.");
   });
 });

@@ -57,11 +57,15 @@ def render_score(found: ScoreView) -> RenderableType:
         lines.append(Indented(Text(f"tags: {', '.join(found.tags)}"), 4))
     for tool in found.missing_tools:
         lines.append(Indented(Text(f"missing tool: {one_line(tool.name, 64)}: {one_line(tool.why, 300)}"), 4))
-    used = f"{found.quotes} quotes, {found.attempts} calls, {found.tokens:,} tokens"
+    used = f"{_count(found.quotes, 'quote')}, {_count(found.attempts, 'call')}, {_count(found.tokens, 'token')}"
     if found.cost_usd is not None:
-        used += f", ${found.cost_usd:.4f}"
-    lines.append(Indented(Text(used + ("" if found.cost_complete else " at most"), style="dim"), 4))
+        used += f", ${found.cost_usd:.4f}" + ("" if found.cost_complete else " at most")
+    lines.append(Indented(Text(used, style="dim"), 4))
     return Group(*lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 async def show_suite(client: TarsyClient, namespace: str, suite: str, output: Output) -> int:

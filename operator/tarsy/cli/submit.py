@@ -1,7 +1,7 @@
 """Submits an alert, waits until it is accepted and prints its investigation (`alerts submit -f FILE|-`).
 
-Decision: the file contains an Alert, as for `kubectl apply`; with `--type` it contains the text of the alert, so any
-sender can be piped in.
+Decision: the file contains an Alert, as for `kubectl apply`; with `--type` or `--text` it contains the text of the
+alert, so any sender can be piped in.
 """
 
 import sys
@@ -77,38 +77,38 @@ def namespace_of(alert: Mapping[str, Any], option: str | None, usual: str) -> st
     return option or own or usual
 
 
-def read_alert(file: str, alert_type: str | None, name: str | None) -> dict[str, Any]:
+def read_alert(file: str, alert_type: str | None, name: str | None, *, text: bool = False) -> dict[str, Any]:
     """Reads the Alert to create.
 
     Args:
-        file: an Alert as YAML or JSON, or with `alert_type` the text of the alert; `-` for standard input.
+        file: an Alert as YAML or JSON, or with `alert_type` or `text` the text of the alert; `-` for standard input.
         alert_type: the type of an alert that is only text.
         name: the name of the Alert; None: that of the file, else a generated one.
+        text: whether the file is the text of an alert of the default type of its namespace.
 
     Raises:
         ApiUseError: the file cannot be read, or contains no alert.
     """
-    text = _text(file)
-    if alert_type is not None:
-        if len(text.encode()) > MAX_DATA_BYTES:
+    content = _text(file)
+    if text or alert_type is not None:
+        if len(content.encode()) > MAX_DATA_BYTES:
             raise ApiUseError(f"{_called(file)} is longer than {MAX_DATA_BYTES // 1024} KiB: put it into a ConfigMap")
-        if not text.strip():
+        if not content.strip():
             raise ApiUseError(f"{_called(file)} is empty: it must contain the text of the alert")
+        typed = {"alertType": alert_type} if alert_type is not None else {}
         metadata = {"name": name} if name else {"generateName": "alert-"}
-        return {**_KIND, "metadata": metadata, "spec": {"alertType": alert_type, "data": text}}
+        return {**_KIND, "metadata": metadata, "spec": {**typed, "data": content}}
     try:
-        found = [one for one in yaml.safe_load_all(text) if one is not None]
+        found = [one for one in yaml.safe_load_all(content) if one is not None]
     except yaml.YAMLError as error:
         line = (
             f", line {error.problem_mark.line + 1}"
             if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark
             else ""
         )
-        raise ApiUseError(f"{_called(file)} is not YAML{line}; name the --type of an alert that is only text") from None
+        raise ApiUseError(f"{_called(file)} is not YAML{line}; {_ONLY_TEXT}") from None
     if len(found) != 1 or not isinstance(found[0], dict) or {k: found[0].get(k) for k in _KIND} != _KIND:
-        raise ApiUseError(
-            f"{_called(file)} must contain one Alert of {API_VERSION}; name the --type of an alert that is only text"
-        )
+        raise ApiUseError(f"{_called(file)} must contain one Alert of {API_VERSION}; {_ONLY_TEXT}")
     alert = found[0]
     metadata = alert.get("metadata") or {}
     if not isinstance(metadata, dict) or not isinstance(alert.get("spec"), dict):
@@ -118,6 +118,7 @@ def read_alert(file: str, alert_type: str | None, name: str | None) -> dict[str,
     return {**alert, "metadata": named}
 
 
+_ONLY_TEXT = "name the --type of an alert that is only text, or add --text"
 _KIND = {"apiVersion": API_VERSION, "kind": "Alert"}
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tarsy.client.acceptance import merged_acceptance
 from tarsy.client.api import AWAY_SECONDS, SILENCE_SECONDS, CreatedObject, as_model, status_condition
+from tarsy.client.default_type import default_alert_type
 from tarsy.client.errors import ApiUseError, BrokenOff
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.client.planning import planned
@@ -19,6 +20,7 @@ from tarsy.client.refusals import (
     ASK_SUITE_SCORES,
     DECIDE,
     READ_APPROVALS,
+    READ_DEFAULTS,
     READ_OBJECTS,
     READ_PLAN,
     READ_QUOTAS,
@@ -104,8 +106,11 @@ class AggregatedClient:
                 yield pieces
 
     async def submit(self, namespace: str, alert: Mapping[str, Any]) -> CreatedObject:
-        metadata = {**alert.get("metadata", {}), "namespace": namespace}
-        return await self._create({**alert, "metadata": metadata})
+        metadata, spec = {**alert.get("metadata", {}), "namespace": namespace}, alert["spec"]
+        if "alertType" not in spec:
+            with self._refusals(READ_DEFAULTS, namespace):
+                spec = {"alertType": await default_alert_type(self._client, namespace), **spec}
+        return await self._create({**alert, "metadata": metadata, "spec": spec})
 
     async def ask(self, namespace: str, investigation: str, question: str) -> CreatedObject:
         """Creates a ChatMessage in `namespace` with a `question` about `investigation`; returns its name and uid."""
@@ -381,8 +386,7 @@ class AggregatedClient:
 
     async def _create(self, obj: Mapping[str, Any]) -> CreatedObject:
         with self._refusals(WRITE, obj["metadata"]["namespace"]):
-            metadata = (await self._client.create(obj))["metadata"]
-        return CreatedObject.of(metadata)
+            return CreatedObject.of((await self._client.create(obj))["metadata"])
 
     async def _states(self, kind: str, namespace: str, name: str) -> AsyncGenerator[dict[str, Any]]:
         """Yields the states of an object, until the server ends the watch."""

@@ -247,3 +247,24 @@ async def test_a_retry_with_a_kubeconfig_is_an_investigation_that_names_the_firs
         "retryOf": {"name": "run", "uid": "u-1"},
     }
     assert made[0]["spec"] == spec
+
+
+async def test_an_alert_without_a_type_is_submitted_with_the_default_one_of_its_namespace(tmp_path: Path) -> None:
+    made: list[Any] = []
+    defaults: dict[str, Any] = {"spec": {}, "metadata": {"name": "default"}}
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if request.method == "POST":
+            made.append(await request.json())
+            return web.json_response({**made[-1], "metadata": {"name": "alert-x", "uid": "u"}}, status=201)
+        assert request.path.endswith("/namespaces/shop/investigationdefaults/default")
+        return web.json_response(defaults)
+
+    alert = {"apiVersion": "tarsy.dev/v1alpha1", "kind": "Alert", "metadata": {}, "spec": {"data": "x"}}
+    async with serving(handle) as server, await KubeClient.load(kubeconfig(tmp_path, server)) as client:
+        door = AggregatedClient(client, ChosenContext(None, "x", "shop"))
+        with pytest.raises(ApiUseError, match="sets no defaultAlertType: give the --type"):
+            await door.submit("shop", alert)
+        defaults["spec"] = {"defaultAlertType": "Report"}
+        assert (await door.submit("shop", alert)).name == "alert-x"
+    assert [one["spec"] for one in made] == [{"alertType": "Report", "data": "x"}]

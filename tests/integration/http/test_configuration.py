@@ -116,8 +116,15 @@ async def test_alert_types_are_those_that_the_engine_would_find(
         "NodeDown": [(library, "shared", None)],
         "PodCrash": [(namespace, "own", True), (library, "shared", None)],
     }
+    assert body["defaultAlertType"] is None and body["defaultChain"] is None
+    usual = {"defaultAlertType": "Report", "defaultChain": "shared"}
+    await site.put("InvestigationDefaults", namespace, "default", usual)
+    body = (await administrator.get("/alert-types", namespace=namespace)).body
+    assert body["defaultAlertType"] == "Report"
+    assert body["defaultChain"] == {"namespace": library, "name": "shared", "ready": None}
     viewer = await site.visitor(namespace, "viewer", here=_list("chains"))
     body = (await viewer.get("/alert-types", namespace=namespace)).body
+    assert (body["defaultAlertType"], body["defaultChain"]) == ("Report", None), "library chains may not be listed"
     assert [one["alertType"] for one in body["items"]] == ["DiskFull", "PodCrash"]
     assert (await viewer.get("/alert-types", namespace=[namespace, library])).status == 400
 

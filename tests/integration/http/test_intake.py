@@ -145,6 +145,14 @@ async def test_alert_without_a_type_is_rejected(door: Door) -> None:
     assert (said["fate"], said["reason"]) == ("rejected", "NoAlertType")
 
 
+async def test_alert_without_a_type_has_the_default_one_of_its_namespace(door: Door) -> None:
+    await door.route()
+    await door.put("InvestigationDefaults", "default", {"defaultAlertType": "Report"})
+    _, said = await door.send({"what": "no name"}, "json")
+    assert said["fate"] == "investigated"
+    assert [alert["spec"]["alertType"] for alert in await door.alerts()] == ["Report"]
+
+
 async def test_json_is_read_as_the_route_says(door: Door) -> None:
     fields = {
         "alertType": "/event/name",

@@ -120,7 +120,7 @@ async def test_commands_print_scores_and_ask_for_others(
         assert await show_score(client, namespace, "one", "text") == 0
         shown = capsys.readouterr().out
         assert "40 of 100  by suite shop" in shown and "tags: MissedEvidence" in shown
-        assert "missing tool: metrics: Memory over <b>time</b>." in shown and "1 quotes, 1 calls, 300 tokens" in shown
+        assert "missing tool: metrics: Memory over <b>time</b>." in shown and "1 quote, 1 call, 300 tokens" in shown
         assert await show_suite(client, namespace, "shop", "text") == 0
         shown = capsys.readouterr().out
         assert "mean 40, lowest 40, of 1 investigations" in shown and "300 of 9,000 tokens, $0.0300 of $2" in shown

@@ -63,6 +63,15 @@ async def test_an_alert_is_created_as_its_caller_and_told_again(site: Site, name
     assert (await investigator.get(f"/namespaces/{namespace}/alerts/missing")).status == 404
 
 
+async def test_an_alert_without_a_type_has_the_default_one_of_its_namespace(site: Site, namespace: str) -> None:
+    investigator = await site.visitor(namespace, "investigator", here=_may(("create", "alerts")))
+    await site.put("InvestigationDefaults", namespace, "default", {"defaultAlertType": "Report"})
+    answer = await investigator.post(f"/namespaces/{namespace}/alerts", {"name": "untyped", "data": "x"})
+    assert (answer.status, answer.body["alertType"]) == (202, "Report")
+    made = await site.services.kube.get("Alert", namespace, "untyped")
+    assert made["spec"]["alertType"] == "Report"
+
+
 async def test_an_alert_without_a_name_gets_one(site: Site, administrator: Visitor, namespace: str) -> None:
     answer = await administrator.post(f"/namespaces/{namespace}/alerts", ALERT)
     assert answer.status == 202 and answer.body["name"].startswith("alert-")
@@ -159,7 +168,7 @@ async def test_who_may_not_create_alerts_is_refused_before_the_body_is_read(site
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"data": "x"}, "alertType: Field required"),
+        ({"data": "x"}, "alertType: give one; InvestigationDefaults"),
         ({"alertType": "A"}, "set exactly one of data (the text itself) and dataFrom"),
         ({**ALERT, "data": " \n"}, "data must not be empty"),
         ({**ALERT, "name": "Not_A_Name"}, "name: String should match pattern"),

@@ -41,12 +41,18 @@ def test_printer_columns_and_selectable_fields_point_at_fields(kind):
     (version,) = document["spec"]["versions"]
     paths = {node.path: node.schema for node in walk(document)}
     for column in version["additionalPrinterColumns"]:
-        path = column["jsonPath"]
-        if "[?(" in path:
-            path = path[: path.index("[?(")] + "[]" + path[path.index(")]") + 2 :]
-        assert path in paths or path == ".metadata.creationTimestamp"
+        for path in _fields_of(column["jsonPath"]):
+            assert path in paths or path == ".metadata.creationTimestamp"
     for field in version.get("selectableFields", []):
         assert paths[field["jsonPath"]]["type"] == "string"
+
+
+def _fields_of(path):
+    """Returns the paths of the fields that a JSONPath shows: one, or those of a union, the first of which is shown."""
+    if "[?(" in path:
+        return [path[: path.index("[?(")] + "[]" + path[path.index(")]") + 2 :]]
+    head, bracket, rest = path.partition("['")
+    return [f"{head}.{name}" for name in rest.removesuffix("']").split("','")] if bracket else [path]
 
 
 @every_kind

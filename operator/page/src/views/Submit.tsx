@@ -7,6 +7,7 @@ import { anyNative, brought, offered, takesTools, type Chosen, type Wishes } fro
 import { go, useGet, useTitle, useWorld } from "../parts/context";
 import { Field, Problem, ReadOnly } from "../parts/parts";
 import { NativeTools, ToolServers } from "../parts/Tools";
+import { typeHint } from "../logic/alertType";
 import { ACTIONS, OPTIONS, VIEWS } from "../words";
 
 const SEVERITIES = ["Critical", "Warning", "Info"];
@@ -28,7 +29,9 @@ export default function Submit() {
   const listed = { namespace, withLibrary: true, limit: 200 };
   const tools = useGet<McpServers>(namespace ? "/mcpservers" : null, listed);
   const chains = useGet<Chains>(namespace ? "/chains" : null, listed);
-  const chain = types.value?.items.find((one) => one.alertType === alertType.trim())?.chains[0];
+  const usual = types.value?.defaultAlertType ?? "";
+  const type = alertType.trim() || usual;
+  const chain = types.value?.items.find((one) => one.alertType === type)?.chains[0];
   // The models of a chain are in its own namespace, or in this one, whose defaults select them.
   const own = useGet<Providers>(namespace ? "/llmproviders" : null, { namespace, limit: 200 });
   const ofChain = useGet<Providers>(chain && chain.namespace !== namespace ? "/llmproviders" : null, { namespace: chain?.namespace, limit: 200 });
@@ -40,7 +43,7 @@ export default function Submit() {
     event.preventDefault();
     setError(null);
     const alert = {
-      alertType: alertType.trim(),
+      ...(alertType.trim() ? { alertType: alertType.trim() } : {}),
       data,
       ...(runbook.trim() ? { runbook: /^https?:\/\/\S+$/.test(runbook.trim()) ? { url: runbook.trim() } : { inline: runbook } } : {}),
       ...(severity ? { severity } : {}),
@@ -76,8 +79,8 @@ export default function Submit() {
             ))}
           </select>
         </Field>
-        <Field label="Alert type" hint={types.value ? "Selects the chain." : ""}>
-          <input list="alert-types" value={alertType} onChange={(event) => setAlertType(event.target.value)} required maxLength={253} />
+        <Field label="Alert type" hint={types.value ? typeHint(types.value, type, chain !== undefined) : ""}>
+          <input list="alert-types" value={alertType} onChange={(event) => setAlertType(event.target.value)} required={!usual} placeholder={usual} maxLength={253} />
         </Field>
         <datalist id="alert-types">
           {types.value?.items.map((one) => <option key={one.alertType} value={one.alertType} />)}

@@ -257,6 +257,10 @@ def submit(
         str | None,
         typer.Option("--type", help="Type of the alert. The file then contains the alert's text, not an Alert object."),
     ] = None,
+    text: Annotated[
+        bool,
+        typer.Option("--text", help="The file contains the alert's text, of the default type of the namespace."),
+    ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the Alert.", callback=object_name)] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the investigation. Exits with 0 only if it succeeds.")
@@ -268,7 +272,7 @@ def submit(
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.submit import namespace_of, read_alert, submit_and_print
 
-        alert = read_alert(file, alert_type, name)
+        alert = read_alert(file, alert_type, name, text=text)
         namespace = namespace_of(alert, connection.namespace, client.namespace)
         return await submit_and_print(client, namespace, alert, output, wait=wait)
 

@@ -73,6 +73,21 @@ class Configuration:
         except ApiError:
             raise Unavailable("the Kubernetes API is unavailable; try again") from None
 
+    async def alert_type(self, namespace: str) -> str | None:
+        """Returns the type of alerts of a namespace that come without one; None: its own defaults name none.
+
+        Args:
+            namespace: of the Alert.
+
+        Raises:
+            Unavailable: the Kubernetes API is unavailable.
+        """
+        try:
+            defaults = await self._defaults.get(namespace, lambda: self._read(namespace))
+        except ApiError:
+            raise Unavailable("the Kubernetes API is unavailable; try again") from None
+        return defaults.spec.default_alert_type if defaults is not None else None
+
     async def mask(self, text: str, namespace: str) -> str:
         """Masks a text by the defaults of a namespace (`tarsy.masking.mask_or_fail`).
 

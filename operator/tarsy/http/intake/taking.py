@@ -173,6 +173,8 @@ class Taking:
         if notification.labels.get(OWN_LABEL) == "true":
             return _answer(await self._reject(received, "OwnAlert"))
         if notification.firing and alert_type is None:
+            alert_type = await self._configuration.alert_type(target(route))
+        if notification.firing and alert_type is None:
             return _answer(await self._reject(received, "NoAlertType"))
         masked = await self._configuration.mask(body.text, target(route)) if notification.firing else ""
         storm = route.spec.storm or Storm()

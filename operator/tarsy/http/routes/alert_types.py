@@ -9,7 +9,14 @@ from collections import defaultdict
 from pydantic import Field
 
 from tarsy.http.route import CheckedRequest, Route
-from tarsy.http.routes.objects import library_objects, list_permission, paginate, sort_key, valid_objects
+from tarsy.http.routes.objects import (
+    library_objects,
+    list_permission,
+    namespace_defaults,
+    paginate,
+    sort_key,
+    valid_objects,
+)
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import AlertTypeList, AlertTypeView, ChainRef, ready
 from tarsy.resources.schema import LabelName
@@ -34,11 +41,22 @@ async def list_alert_types(ask: CheckedRequest) -> AlertTypeList:
     claims: defaultdict[str, list[ChainRef]] = defaultdict(list)
     for chain in sorted(chains, key=lambda one: (one.metadata.namespace != home, *sort_key(one))):
         for alert_type in chain.spec.alert_types:
-            ref = ChainRef(namespace=chain.metadata.namespace, name=chain.metadata.name, ready=ready(chain))
-            claims[alert_type].append(ref)
+            claims[alert_type].append(_chain_ref(chain))
     shown, token = paginate(f"alert-types/{home}", query, list(claims.items()), lambda claim: (claim[0],), 1)
     items = tuple(AlertTypeView(alert_type=name, chains=tuple(refs)) for name, refs in shown)
-    return AlertTypeList(items=items, next=token)
+    if not home or (defaults := await namespace_defaults(ask, home)) is None:
+        return AlertTypeList(items=items, next=token)
+    default = next((one for one in chains if one.metadata.name == defaults.spec.default_chain), None)
+    return AlertTypeList(
+        items=items,
+        next=token,
+        default_alert_type=defaults.spec.default_alert_type,
+        default_chain=None if default is None else _chain_ref(default),
+    )
+
+
+def _chain_ref(chain: Chain) -> ChainRef:
+    return ChainRef(namespace=chain.metadata.namespace, name=chain.metadata.name, ready=ready(chain))
 
 
 ROUTES = (

@@ -19,6 +19,7 @@ from tarsy.http.idempotency import (
 )
 from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import CheckedRequest, Route
+from tarsy.http.routes.objects import namespace_defaults
 from tarsy.http.unknown_names import unknown_references
 from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES, AlertSubmission, AlertView, SubmittedAlert
 from tarsy.kube.client import ApiError
@@ -26,6 +27,7 @@ from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import Alert
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
+from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 
 ALERT_BODY_BYTES = 4 * MAX_SUBMITTED_BYTES
 """Maximum size of the body in bytes: 1 MiB of text, escaped as JSON (`\\n`, `\\u00e9`), and the rest of the alert."""
@@ -35,10 +37,11 @@ async def submit_alert(ask: CheckedRequest) -> SubmittedAlert:
     """Creates an Alert, once for each Idempotency-Key.
 
     Raises:
-        BadRequest: the alert names a server, a tool or a native tool that no run of it can have.
+        BadRequest: the alert has no type, and its namespace names none; or it names a server, a tool or a native tool
+            that no run of it can have.
         TooLarge: the data is larger than 1 MiB.
     """
-    body = ask.body(AlertSubmission)
+    body = await _with_type(ask, ask.body(AlertSubmission))
     size = len(body.data.encode()) if body.data is not None else 0
     if size > MAX_SUBMITTED_BYTES:
         raise TooLarge(f"data has {size} bytes; the limit is {MAX_SUBMITTED_BYTES} (1 MiB)")
@@ -62,7 +65,19 @@ async def submit_alert(ask: CheckedRequest) -> SubmittedAlert:
             raise as_caller_said(error) from None
         made = before
     meta = made["metadata"]
-    return SubmittedAlert(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], alert_type=body.alert_type)
+    return SubmittedAlert(namespace=meta["namespace"], name=meta["name"], uid=meta["uid"], alert_type=spec["alertType"])
+
+
+async def _with_type(ask: CheckedRequest, body: AlertSubmission) -> AlertSubmission:
+    """Adds the default type of the namespace to an alert without one."""
+    if body.alert_type is not None:
+        return body
+    defaults = await namespace_defaults(ask, ask.namespace)
+    if defaults is None or defaults.spec.default_alert_type is None:
+        raise BadRequest(
+            f"alertType: give one; InvestigationDefaults {ask.namespace}/{DEFAULTS_NAME} sets no defaultAlertType"
+        )
+    return body.model_copy(update={"alert_type": defaults.spec.default_alert_type})
 
 
 async def _made_before(ask: CheckedRequest, name: str, key: Idempotency) -> dict[str, Any] | None:

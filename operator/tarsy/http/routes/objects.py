@@ -16,7 +16,8 @@ from tarsy.http.routes.parameters import ListQuery
 from tarsy.plan.scope import admits
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_as
-from tarsy.resources.v1alpha1 import Agent, Chain, LLMProvider, MCPServer, Skill
+from tarsy.resources.v1alpha1 import Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
+from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 
 _R = TypeVar("_R", bound=AnyResource)
 _S = TypeVar("_S", Agent, Chain, LLMProvider, MCPServer, Skill)
@@ -135,3 +136,17 @@ def paginate(
 def sort_key(resource: AnyResource) -> tuple[str, str]:
     """Returns namespace and name of an object, the sort key of lists."""
     return resource.metadata.namespace, resource.metadata.name
+
+
+async def namespace_defaults(ask: CheckedRequest, namespace: str) -> InvestigationDefaults | None:
+    """Returns the InvestigationDefaults of a namespace; None without valid ones.
+
+    Args:
+        ask: the request.
+        namespace: the namespace.
+    """
+    raw = await ask.services.kube.find(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
+    try:
+        return parse_as(InvestigationDefaults, raw) if raw is not None else None
+    except InvalidResource:
+        return None

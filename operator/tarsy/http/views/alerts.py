@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import ConditionView
-from tarsy.resources.schema import ObjectName, ValidationRule
+from tarsy.resources.schema import AlertType, ObjectName, ValidationRule
 from tarsy.resources.v1alpha1.alert import FITS_AN_OBJECT, Alert, AlertContent
 from tarsy.resources.v1alpha1.common import WEEK_SECONDS, Budget, TtlSeconds
 
@@ -24,6 +24,11 @@ class AlertSubmission(AlertContent):
         rule for rule in AlertContent.RULES if rule is not FITS_AN_OBJECT
     )
 
+    alert_type: AlertType | None = Field(  # type: ignore[assignment]  # the namespace may have a default
+        default=None,
+        description="Alert type, such as the name of the alerting rule. It selects the chain. Defaults to "
+        "`defaultAlertType` of the InvestigationDefaults of the namespace.",
+    )
     data: str | None = Field(
         default=None,
         description="Text of the alert in any format, at most 1048576 bytes (1 MiB). A text of more than 262144 bytes "

@@ -159,6 +159,14 @@ class AlertTypeList(View):
 
     items: tuple[AlertTypeView, ...]
     next: str | None = Field(alias="continue", description=NEXT_PAGE)
+    default_alert_type: str | None = Field(
+        default=None, description="Type of alerts of the namespace that are submitted without one. Null: they need one."
+    )
+    default_chain: ChainRef | None = Field(
+        default=None,
+        description="Chain that takes alerts of the namespace whose type no chain handles, when they are five minutes "
+        "old. Null: they wait.",
+    )
 
 
 class WarningView(View):

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from tarsy.resources.meta import AGE, Column, Resource
-from tarsy.resources.schema import Model, ObjectName, Unique, ValidationRule
+from tarsy.resources.schema import AlertType, Model, ObjectName, Unique, ValidationRule
 from tarsy.resources.v1alpha1.common import (
     FALLBACK,
     MESSAGE_COLUMN,
@@ -40,6 +40,11 @@ class InvestigationDefaultsSpec(Model):
     """Defaults of the namespace."""
 
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of all agents.")
+    default_alert_type: AlertType | None = Field(
+        default=None,
+        description="Alert type of alerts that are sent to TARSy for this namespace without one: over HTTP, with "
+        "`kubectl tarsy alerts submit --text`, or by a sender whose AlertRoute names none. Alert objects have a type.",
+    )
     default_chain: ObjectName | None = Field(
         default=None,
         description="Name of the Chain for Alerts of this namespace that name no Chain and whose type no Chain claims. "

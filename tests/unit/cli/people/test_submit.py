@@ -7,6 +7,7 @@ import yaml
 
 from tarsy.cli.submit import namespace_of, read_alert
 from tarsy.client.errors import ApiUseError
+from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
 
 ALERT = {"apiVersion": "tarsy.dev/v1alpha1", "kind": "Alert", "spec": {"alertType": "X", "data": "y"}}
@@ -34,6 +35,15 @@ def test_with_a_type_the_file_is_the_alerts_text_up_to_its_limit(tmp_path: Path)
         read_alert(file(tmp_path, text + "x"), "KubePodCrashLooping", None)
     with pytest.raises(ApiUseError, match="is empty"):
         read_alert(file(tmp_path, " \n"), "KubePodCrashLooping", None)
+
+
+def test_text_without_a_type_leaves_the_type_to_the_namespace(tmp_path: Path) -> None:
+    assert read_alert(file(tmp_path, "kind: [no YAML"), None, "one", text=True) == {
+        **{"apiVersion": API_VERSION, "kind": "Alert", "metadata": {"name": "one"}},
+        "spec": {"data": "kind: [no YAML"},
+    }
+    with pytest.raises(ApiUseError, match="or add --text"):
+        read_alert(file(tmp_path, "kind: [no YAML"), None, "one")
 
 
 @pytest.mark.parametrize(
