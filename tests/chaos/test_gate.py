@@ -212,10 +212,11 @@ async def let_go(points: Points, kills: dict[str, Kill]) -> None:
 
 
 async def approve(tenant: Tenant, anna: AggregatedClient) -> None:
-    """Approves all that waits."""
+    """Approves all that waits; what a worker asked that died before its question was on record is withdrawn first."""
     left: dict[str, Any] = {}
 
     async def all_asked() -> bool:
+        left.clear()
         left.update({one.name: one for one in await anna.approvals(tenant.namespace, decided=False)})
         return len(left) == len(KILLS)
 

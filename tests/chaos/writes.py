@@ -23,6 +23,7 @@ BEGIN
     RETURN NULL;
 END $$;
 """
+_TRIES = 5
 _REMOVE = "DROP FUNCTION chaos_note CASCADE; DROP TABLE chaos_write;"
 
 
@@ -37,8 +38,14 @@ async def install(connection: asyncpg.Connection) -> None:
 
 
 async def remove(connection: asyncpg.Connection) -> None:
-    """Forgets everything."""
-    await connection.execute(_REMOVE)
+    """Forgets everything; a worker that writes meanwhile may lock the tables in another order."""
+    for left in reversed(range(_TRIES)):
+        try:
+            await connection.execute(_REMOVE)
+            return
+        except asyncpg.DeadlockDetectedError:
+            if not left:
+                raise
 
 
 async def written(connection: asyncpg.Connection, pid: int, since: datetime | None = None) -> list[str]:

@@ -50,6 +50,9 @@ MISSES = {
 QUESTIONS = ("chat-first", "chat-second", "chat-cancelled", "chat-timeout")
 """Goldens of answers to questions: an Investigation is replayed, a question about it is not."""
 
+HELD_BACK = ("quota-queue", "quota-reject", "quota-triage")
+"""Goldens of runs that a spent quota holds back, rejects or has answered without a model."""
+
 ACTED = ("action-stage", "action-stage-rejected")
 """Goldens of stages that act: a replay sends nothing that changes something, and says so in their place."""
 
@@ -60,7 +63,7 @@ AFTERWARDS = ("outcome", "precedents", "review", "schedule", "scoring")
 def test_every_golden_is_replayed_or_named() -> None:
     replayed = [golden for _, goldens in SCENARIOS.values() for golden in goldens]
     there = sorted(path.name for path in GOLDENS.iterdir())
-    assert sorted(["react", *replayed, *MISSES, *QUESTIONS, *ACTED, *AFTERWARDS]) == there
+    assert sorted(["react", *replayed, *MISSES, *QUESTIONS, *HELD_BACK, *ACTED, *AFTERWARDS]) == there
 
 
 async def test_a_replay_with_the_same_script_is_the_same_run_without_a_tool_server(scene: Scene) -> None:

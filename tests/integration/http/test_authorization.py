@@ -142,7 +142,7 @@ MAY = {
     "getQueue": READ,
     "getQueue everywhere": ALONE,
     "getNamespaceQueue": READ,
-    "listWorkers": ALONE,
+    "getWorkers": ALONE,
     "listWarnings": CONFIGURATION,
     "listWarnings everywhere": ALONE,
     "listConfiguration": CONFIGURATION,  # each kind is a right of its own: test_configured_objects.py
@@ -363,7 +363,7 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
         "getSkillText",
         "getQueue",
         "getNamespaceQueue",
-        "listWorkers",
+        "getWorkers",
     }
     for route in passed_on:
         assert route.method == "GET" and route.permission is not None

@@ -217,10 +217,12 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
         "investigations/timeline": ["get"],
         "investigations/trace": ["get"],
         "mcpservers/tools": ["get"],
+        "queue": ["list"],
         "reviews": ["list"],
         "skills/text": ["get"],
         "toolapprovals/evidence": ["get"],
         "triage": ["list"],
+        "workers": ["list"],
     }
     group = await kube.read("/apis/record.tarsy.dev")
     assert group["preferredVersion"]["groupVersion"] == "record.tarsy.dev/v1alpha1"

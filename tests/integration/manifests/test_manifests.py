@@ -41,6 +41,8 @@ LEASES = {
     ("leases.coordination.k8s.io[tarsy-controller]", "get"),
     ("leases.coordination.k8s.io[tarsy-controller]", "update"),
 }
+OWN_DEPLOYMENT = {("deployments.apps[tarsy-operator]", "get")}
+"""It runs the operator's image, which gateways of tool servers run too."""
 SECRETS = {("secrets", "get")}
 SHIPPED_CHAINS = {obj["metadata"]["name"] for obj in objects("library") if obj["kind"] == "Chain"}
 LIBRARY = {(f"chains.tarsy.dev[{named}]", "use") for named in SHIPPED_CHAINS} | {
@@ -119,8 +121,10 @@ def test_the_operator_may_do_exactly_what_it_needs_in_a_namespace(kubectl: Kubec
     assert rights(kubectl, operator, "shop") == EVERYWHERE
 
 
-def test_the_operator_may_hold_its_lease_in_its_own_namespace_only(kubectl: Kubectl, operator: Path) -> None:
-    assert rights(kubectl, operator, "tarsy-system") == EVERYWHERE | LEASES
+def test_the_operator_may_hold_its_lease_and_see_its_image_in_its_own_namespace_only(
+    kubectl: Kubectl, operator: Path
+) -> None:
+    assert rights(kubectl, operator, "tarsy-system") == EVERYWHERE | LEASES | OWN_DEPLOYMENT
 
 
 def test_the_operator_may_get_secrets_of_the_library_but_not_list_them(kubectl: Kubectl, operator: Path) -> None:

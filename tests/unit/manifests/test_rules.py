@@ -70,13 +70,16 @@ def resources() -> set[tuple[str, str]]:
     found |= {(GROUP, f"{kind.PLURAL}/status") for kind in KINDS.values()}
     found |= {(RECORD, f"investigations/{name}") for name in ("timeline", "trace", "events", "review", "score")}
     listed = (
+        "calibration",
         "changes",
         "mcpservers/tools",
+        "queue",
         "reviews",
         "skills/text",
         "triage",
         "toolapprovals/evidence",
         "evalsuites/scores",
+        "workers",
     )
     found |= {(RECORD, name) for name in listed}
     found |= {(kind.group.split("/")[2], kind.plural) for kind in KINDS_READ if kind.optional}

@@ -85,8 +85,8 @@ ROUTES = (
     Route(
         method="GET",
         path="/workers",
-        operation="listWorkers",
-        summary="List the workers with their load, heartbeat and release",
+        operation="getWorkers",
+        summary="Get the workers with their load, heartbeat and release",
         handler=list_workers,
         permission=Permission("list", "workers"),
         response=WorkerList,
