@@ -127,7 +127,8 @@ async def reconcile(investigation: Investigation, context: ReconcileContext) -> 
     if await store.runs.accept(run):
         for sentence in run.plan.not_used:
             await context.kubernetes.events.tell(investigation, "SettingNotUsed", sentence, kind="Warning")
-        await tell_rerun(run.id, context)
+        if run.retry_of is not None:
+            await tell_rerun(run.id, context)
     if needs_mark(investigation):
         await mark_accepted(client, cache, investigation)
     return None

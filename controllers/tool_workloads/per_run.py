@@ -168,7 +168,7 @@ class RunWorkloads:
         if job is None:
             seconds = int(wanted.seconds_left) + GRACE_SECONDS
             by = objects.owned_by(server)
-            rules = await pod_rules(self._client, self._settings)
+            rules = await pod_rules(self._client, self._settings, server)
             if lacks_gateway(server, rules):
                 return self._put_off(wanted, "has no workload: the image of its gateway is unknown")
             made = objects.job(server, server.spec.run, by, run, seconds, rules, account)

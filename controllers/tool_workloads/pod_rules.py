@@ -24,20 +24,27 @@ class PodSettings:
     gateway_image: str | None = None
 
 
-async def pod_rules(client: KubeClient, settings: PodSettings) -> PodRules:
-    """Returns the rules of the pods in this cluster.
+async def pod_rules(client: KubeClient, settings: PodSettings, server: MCPServer) -> PodRules:
+    """Returns the rules of the pods of a server in this cluster.
 
     Args:
         client: the Kubernetes API.
         settings: of the administrator.
+        server: the MCPServer; only one that speaks stdio needs the image of a gateway.
 
     Raises:
         ApiError: the Kubernetes API could not be reached.
     """
-    image = await gateway_image(client, settings.gateway_image, settings.operator_namespace)
+    image = None
+    if _has_gateway(server):
+        image = await gateway_image(client, settings.gateway_image, settings.operator_namespace)
     return PodRules(await assigned(client, settings.users), image)
 
 
 def lacks_gateway(server: MCPServer, rules: PodRules) -> bool:
     """Returns whether a server needs a gateway whose image is unknown."""
-    return server.spec.transport.type == "stdio" and rules.gateway_image is None
+    return _has_gateway(server) and rules.gateway_image is None
+
+
+def _has_gateway(server: MCPServer) -> bool:
+    return server.spec.transport.type == "stdio"

@@ -66,7 +66,7 @@ async def keep_workload(server: MCPServer, client: KubeClient, settings: PodSett
             left = server.status.workload
             await _remove(server, client, _KINDS if left else ())
             return Workload()
-        rules = await pod_rules(client, settings)
+        rules = await pod_rules(client, settings, server)
         if lacks_gateway(server, rules):
             return Workload(server.status.workload, [(at.error(_NO_IMAGE), "GatewayImageUnknown")], SETTLED_SECONDS)
         by = objects.owned_by(server)
