@@ -32,7 +32,7 @@ export const MOST_SERIES = 8;
  * @param most the number of days from which on weeks are shown
  */
 export function chartOfDays(unit: Unit, dates: readonly string[], series: readonly Series[], most: number): Chart {
-  if (dates.length <= most) return { unit, series, buckets: dates.map((date) => ({ label: short(date), title: short(date) })) };
+  if (dates.length <= most) return { unit, series, buckets: dates.map(dayBucket) };
   const ends: number[] = [];
   for (let end = dates.length; end > 0; end -= DAYS_OF_WEEK) ends.unshift(end);
   const weeks = ends.map((end) => [Math.max(0, end - DAYS_OF_WEEK), end] as const);
@@ -41,6 +41,10 @@ export function chartOfDays(unit: Unit, dates: readonly string[], series: readon
     buckets: weeks.map(([from, end]) => ({ label: short(dates[from] ?? ""), title: `${short(dates[from] ?? "")} ${CHARTS.to} ${short(dates[end - 1] ?? "")}` })),
     series: series.map(({ values, ...rest }) => ({ ...rest, values: weeks.map(([from, end]) => sumOf(values.slice(from, end))) })),
   };
+}
+
+export function dayBucket(date: string): Bucket {
+  return { label: short(date), title: short(date) };
 }
 
 /** Sums up what is known; null if something is not known, and all else is nothing. */

@@ -1,7 +1,7 @@
 /** Shows the results of evaluations over time: lines by suite, the selected result, and on demand a table. */
 import { lazy, useState } from "react";
 import type { Quality } from "../api/types";
-import { chartOfDays, MOST_DAYS, written } from "../logic/chart";
+import { dayBucket, written } from "../logic/chart";
 import { moment } from "../logic/format";
 import { suiteLink } from "../logic/route";
 import { stateOfVerdict } from "../logic/suite";
@@ -20,7 +20,7 @@ export function EvalChart({ quality, until }: { quality: Quality; until: number 
   if (found.items.length === 0) return <Empty>{QUALITY.noEvaluations}</Empty>;
   const { courses, hidden } = suiteCourses(found.items);
   const order = courses.flatMap((one) => one.results).sort((a, b) => Date.parse(a.finishedAt) - Date.parse(b.finishedAt));
-  const days = chartOfDays("percent", quality.days.map((day) => day.date), [], MOST_DAYS * MOST_DAYS).buckets.map((bucket, at) => ({ ...bucket, from: Date.parse(quality.days[at]?.starts ?? "") }));
+  const days = quality.days.map((day) => ({ ...dayBucket(day.date), from: Date.parse(day.starts) }));
   const shown = place === null ? order.at(-1) : order[place];
   const described = (one: EvalResult) => `${one.namespace}/${one.suite}, ${one.run}, ${moment(one.finishedAt)}: ${one.verdict}, ${one.passed} ${QUALITY.ofReviewed} ${one.samples}`;
   return (

@@ -1,8 +1,8 @@
 /**
  * Shows Markdown of models. What parses it loads when the first text is shown; until then a text is shown as it is.
  *
- * Decision: of a text that streams, only complete blocks are parsed, each once. Its last block is shown as it is, so that
- * a frame costs the same however long the text has become.
+ * Decision: of a text that streams, only complete blocks are parsed, and that together, because a list or a quote may go on
+ * in the next one. They are parsed when another one is complete; its last block is shown as it is, so most frames parse nothing.
  */
 import { lazy, memo, Suspense, useDeferredValue, useMemo } from "react";
 import { blocksOf } from "../logic/blocks";

@@ -1,6 +1,6 @@
 /** Shows the quality of findings over time: reviews by people, recurrences, and evaluations. */
 import type { Quality } from "../api/types";
-import { isEmpty } from "../logic/chart";
+import { isEmpty, sumOf } from "../logic/chart";
 import { outcomeChart, verdictChart } from "../logic/usage";
 import { percent } from "../logic/suite";
 import { COLUMNS, CONFIDENCE, QUALITY, REVIEW_VERDICTS, SECTIONS } from "../words";
@@ -73,5 +73,5 @@ function Outcomes({ quality }: { quality: Quality }) {
 }
 
 function sum(values: readonly (number | null)[]): number {
-  return values.reduce<number>((all, one) => all + (one ?? 0), 0);
+  return sumOf(values) ?? 0;
 }
