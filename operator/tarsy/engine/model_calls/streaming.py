@@ -87,12 +87,11 @@ async def receive(
         CutToConclude: the run is to conclude.
     """
     provider, limits = conversation.agent.provider, conversation.limits
-    own = timeouts(provider, limits)
     if world.control.concluding and not concludes:
         answer.unsent = True
         raise CutToConclude
-    seconds, limit = min(watch.left, own.call), asyncio.timeout(None)
     reception = _Reception(answer, conversation, call, world, watch)
+    seconds, limit = min(watch.left, reception.timeouts.call), asyncio.timeout(None)
     clock, cut = reception.clock, reception.cut
     async with reception.late:
         try:
@@ -143,7 +142,8 @@ class _Reception:
         watch: Stopwatch,
     ) -> None:
         provider = conversation.agent.provider
-        self.clock = CallClock(provider, timeouts(provider, conversation.limits))
+        self.timeouts = timeouts(provider, conversation.limits)
+        self.clock = CallClock(provider, self.timeouts)
         self.cut = Cut()
         self.late = LateEvents(world.recorder.write_events, lambda: 0.0 if world.live.followed else LATE_SECONDS)
         self._answer = answer
