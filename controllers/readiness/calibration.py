@@ -15,7 +15,7 @@ from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.evals.calibration import calibrate, calibration_verdict, counted_right
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding, ReviewVerdict
+from tarsy.record.review import JudgedFinding
 from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import Investigation
@@ -58,11 +58,11 @@ async def with_calibration(
     """
     key, floor = (chain.metadata.namespace, chain.metadata.name), context.settings.calibration_floor
     found = (await verdicts.judged([key])).get(key, [])
-    high = [one.verdict is ReviewVerdict.RIGHT for one in found if one.confidence is Confidence.HIGH]
-    shown = shown_confidence(Confidence.HIGH, HighVerdicts(sum(high), len(high), floor))
+    high = HighVerdicts.of(found, floor)
+    shown = shown_confidence(Confidence.HIGH, high)
     status, of_chain = calibrated_status(status, chain, found, floor, now), Key(chain.KIND, *key)
     # The first look of a process compares all statuses, for a verdict may have come while none ran.
-    if (high or of_chain in context.shown_high) and context.shown_high.get(of_chain) != shown:
+    if (high.total or of_chain in context.shown_high) and context.shown_high.get(of_chain) != shown:
         if await _show(chain, shown, verdicts, context):
             return status, SHOWING_SECONDS
         context.shown_high[of_chain] = shown

@@ -4,6 +4,8 @@ Decision: the uid is cached for seconds. Records of a deleted namespace stay rea
 earlier namespace of the same name are never readable, because they have another uid.
 """
 
+from collections.abc import Iterable
+
 from tarsy.http.errors import NotFound, Unavailable
 from tarsy.http.review_cache import ReviewCache
 from tarsy.kube.client import ApiError, KubeClient
@@ -23,6 +25,15 @@ class NamespaceReader:
     def __init__(self, client: KubeClient, *, seconds: float = NAMESPACE_SECONDS) -> None:
         self._client = client
         self._uids: ReviewCache[str, str] = ReviewCache(lambda uid: seconds if uid else 0.0, size=_NAMESPACES)
+
+    async def uids(self, namespaces: Iterable[str]) -> list[str] | None:
+        """Returns the uids of the namespaces that a query names; None for a query of all namespaces, which names none.
+
+        Raises:
+            NotFound: a namespace does not exist.
+            Unavailable: the Kubernetes API is unavailable.
+        """
+        return [await self.uid(name) for name in namespaces] or None
 
     async def uid(self, namespace: str) -> str:
         """Returns the uid of a namespace.

@@ -4,11 +4,13 @@ Decision: the word of the agents is neither raised nor lowered. Where people fou
 confidence High right that it is not Calibrated, the word is shown with its count, and the reader decides.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from tarsy.record.finding import Confidence
 from tarsy.record.interval import wilson_interval
+from tarsy.record.review import JudgedFinding, ReviewVerdict
 
 ENOUGH_VERDICTS: Final = 20
 """Verdicts from which on a class of confidence is judged."""
@@ -30,6 +32,17 @@ class HighVerdicts:
     right: int
     total: int
     floor: float = HIGH_FLOOR
+
+    @classmethod
+    def of(cls, judged: Iterable[JudgedFinding], floor: float) -> Self:
+        """Counts the verdicts on findings with confidence High.
+
+        Args:
+            judged: findings of a Chain, of any confidence.
+            floor: smallest lower end of the interval.
+        """
+        high = [one.verdict is ReviewVerdict.RIGHT for one in judged if one.confidence is Confidence.HIGH]
+        return cls(sum(high), len(high), floor)
 
     @property
     def unreliable(self) -> bool:

@@ -66,12 +66,9 @@ class Verdicts:
             chains: the Chains.
             floor: smallest lower end of the interval of High.
         """
-        found = {}
-        for chain, findings in (await self.judged(chains)).items():
-            high = [one.verdict is ReviewVerdict.RIGHT for one in findings if one.confidence is Confidence.HIGH]
-            if high:
-                found[chain] = HighVerdicts(sum(high), len(high), floor)
-        return found
+        judged = await self.judged(chains)
+        found = {chain: HighVerdicts.of(findings, floor) for chain, findings in judged.items()}
+        return {chain: high for chain, high in found.items() if high.total}
 
     async def chains(
         self, namespace_uids: Sequence[str] | None, limit: int, after: ChainKey | None = None

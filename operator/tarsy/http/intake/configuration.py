@@ -6,7 +6,8 @@ route matches; each notification is routed by the current routes, or answered wi
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tarsy.http.errors import Unavailable
 from tarsy.http.intake.routing import target
@@ -68,10 +69,8 @@ class Configuration:
             Unavailable: the Kubernetes API is unavailable.
         """
         place = namespace or self._library_namespace
-        try:
+        with _asking():
             return await self._routes.get(place, lambda: self._list(place))
-        except ApiError:
-            raise Unavailable("the Kubernetes API is unavailable; try again") from None
 
     async def alert_type(self, namespace: str) -> str | None:
         """Returns the type of alerts of a namespace that come without one; None: its own defaults name none.
@@ -82,10 +81,8 @@ class Configuration:
         Raises:
             Unavailable: the Kubernetes API is unavailable.
         """
-        try:
-            defaults = await self._defaults.get(namespace, lambda: self._read(namespace))
-        except ApiError:
-            raise Unavailable("the Kubernetes API is unavailable; try again") from None
+        with _asking():
+            defaults = await self._of(namespace)
         return defaults.spec.default_alert_type if defaults is not None else None
 
     async def mask(self, text: str, namespace: str) -> str:
@@ -94,10 +91,8 @@ class Configuration:
         Raises:
             Unavailable: the Kubernetes API is unavailable.
         """
-        try:
+        with _asking():
             mask = await self._mask_of(namespace)
-        except ApiError:
-            raise Unavailable("the Kubernetes API is unavailable; try again") from None
         return await asyncio.to_thread(mask_or_fail, mask, text, "an alert")
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
@@ -113,9 +108,12 @@ class Configuration:
                 found.append(route)
         return found
 
+    async def _of(self, namespace: str) -> InvestigationDefaults | None:
+        return await self._defaults.get(namespace, lambda: self._read(namespace))
+
     async def _mask_of(self, namespace: str) -> Callable[[str], str]:
         for place in search_path(namespace, self._library_namespace):
-            defaults = await self._defaults.get(place, lambda place=place: self._read(place))  # type: ignore[misc]
+            defaults = await self._of(place)
             if defaults is None:
                 continue
             if defaults.spec.alert_masking is None:
@@ -136,3 +134,12 @@ class Configuration:
             return parse_as(InvestigationDefaults, raw) if raw is not None else None
         except InvalidResource:
             return None
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Tells senders to try again while the Kubernetes API is unavailable."""
+    try:
+        yield
+    except ApiError:
+        raise Unavailable("the Kubernetes API is unavailable; try again") from None

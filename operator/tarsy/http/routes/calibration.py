@@ -35,7 +35,7 @@ class CalibrationQuery(NamespaceCalibrationQuery):
 async def list_calibration(ask: CheckedRequest) -> CalibrationList:
     """Returns a page of the Chains of findings in some namespaces."""
     query = ask.query(CalibrationQuery)
-    uids = [await ask.services.namespaces.uid(name) for name in query.namespace] or None
+    uids = await ask.services.namespaces.uids(query.namespace)
     return await _page(ask, query, uids)
 
 

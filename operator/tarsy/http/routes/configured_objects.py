@@ -71,7 +71,8 @@ async def list_configuration_objects(ask: CheckedRequest) -> ConfigurationList:
 async def get_activity(ask: CheckedRequest) -> ActivityView:
     """Returns what objects did in the last hours."""
     query = ask.query(ActivityQuery)
-    found = await ObjectHealth(ask.services.pool).activity(query.hours, await _uids(ask, query.namespace))
+    uids = await ask.services.namespaces.uids(query.namespace)
+    found = await ObjectHealth(ask.services.pool).activity(query.hours, uids)
     return ActivityView.of(query.hours, found)
 
 
@@ -85,14 +86,10 @@ async def list_object_runs(ask: CheckedRequest) -> BaseModel:
     if not await may_list(ask, KINDS[query.kind], (query.of_namespace,)):
         plural = KINDS[query.kind].PLURAL
         raise Forbidden(f"{ask.caller.username} may not list {plural} in the namespace {query.of_namespace}")
-    uids = await _uids(ask, query.namespace)
+    uids = await ask.services.namespaces.uids(query.namespace)
     reads = ObjectHealth(ask.services.pool)
     found = await reads.runs(query.kind, query.of_namespace, query.of_name, query.limit, uids)
     return ObjectRunList(items=tuple(map(ObjectRunView.of, found)))
-
-
-async def _uids(ask: CheckedRequest, namespaces: tuple[str, ...]) -> list[str] | None:
-    return [await ask.services.namespaces.uid(name) for name in namespaces] or None
 
 
 def _place(item: ConfigurationItem) -> tuple[str, ...]:

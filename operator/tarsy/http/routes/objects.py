@@ -37,8 +37,19 @@ async def may_list(ask: CheckedRequest, kind: type[AnyResource], namespaces: Seq
         kind: the kind.
         namespaces: all of them must be allowed; empty: cluster-wide.
     """
+    return await may(ask, list_permission(kind), namespaces)
+
+
+async def may(ask: CheckedRequest, permission: Permission, namespaces: Sequence[str]) -> bool:
+    """Returns whether the caller has a permission.
+
+    Args:
+        ask: the request.
+        permission: the permission.
+        namespaces: it must hold in all of them; empty: cluster-wide.
+    """
     for namespace in namespaces or ("",):
-        if not await ask.services.access.allowed(ask.caller, list_permission(kind), namespace):
+        if not await ask.services.access.allowed(ask.caller, permission, namespace):
             return False
     return True
 

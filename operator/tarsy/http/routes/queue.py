@@ -36,7 +36,7 @@ class QueueQuery(NamespaceQueueQuery):
 async def get_queue(ask: CheckedRequest) -> QueueView:
     """Returns the queue of namespaces, or of all."""
     query = ask.query(QueueQuery)
-    uids = [await ask.services.namespaces.uid(name) for name in query.namespace] or None
+    uids = await ask.services.namespaces.uids(query.namespace)
     return await _queue(ask, query.limit, query.namespace, uids)
 
 
@@ -45,7 +45,7 @@ async def get_namespace_queue(ask: CheckedRequest) -> QueueView:
     return await _queue(ask, ask.query(NamespaceQueueQuery).limit, (ask.namespace,), [ask.namespace_uid])
 
 
-async def list_workers(ask: CheckedRequest) -> WorkerList:
+async def get_workers(ask: CheckedRequest) -> WorkerList:
     """Returns the workers."""
     return WorkerList.of(await Queue(ask.services.pool).workers(MAX_WORKERS + 1), MAX_WORKERS)
 
@@ -87,7 +87,7 @@ ROUTES = (
         path="/workers",
         operation="getWorkers",
         summary="Get the workers with their load, heartbeat and release",
-        handler=list_workers,
+        handler=get_workers,
         permission=Permission("list", "workers"),
         response=WorkerList,
         aggregated=True,

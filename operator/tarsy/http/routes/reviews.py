@@ -52,7 +52,7 @@ class ReviewsQuery(NamespaceReviewsQuery):
 async def list_reviews(ask: CheckedRequest) -> ReviewPage:
     """Returns a page of the queue of some namespaces."""
     query = ask.query(ReviewsQuery)
-    uids = [await ask.services.namespaces.uid(name) for name in query.namespace] or None
+    uids = await ask.services.namespaces.uids(query.namespace)
     return await _page(ask, query, uids)
 
 

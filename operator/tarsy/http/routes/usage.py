@@ -10,7 +10,7 @@ from pydantic import Field
 from tarsy.http.authentication.identity import Permission
 from tarsy.http.models import PRODUCT_GROUP, Query
 from tarsy.http.route import CheckedRequest, Route
-from tarsy.http.routes.objects import may_list
+from tarsy.http.routes.objects import may, may_list
 from tarsy.http.routes.parameters import Namespaces, TimeZone
 from tarsy.http.views.quality import EvalReport, QualityView, finding_counts, outcome_counts, review_report
 from tarsy.http.views.usage import DailyUsageView, UsageDay, UsageView
@@ -71,7 +71,7 @@ class DailyUsageQuery(DaysQuery):
 async def get_usage(ask: CheckedRequest) -> UsageView:
     """Returns the usage of models."""
     query = ask.query(UsageQuery)
-    uids = [await ask.services.namespaces.uid(name) for name in query.namespace] or None
+    uids = await ask.services.namespaces.uids(query.namespace)
     sums = await ask.services.reads.usage(query.days * _DAY, query.by, uids, replays=query.replays)
     return UsageView.of(query.by, query.days, sums, query.limit)
 
@@ -79,7 +79,7 @@ async def get_usage(ask: CheckedRequest) -> UsageView:
 async def get_daily_usage(ask: CheckedRequest) -> DailyUsageView:
     """Returns the usage of models by group and day."""
     query = ask.query(DailyUsageQuery)
-    starts, reports = query.starts(), Reports(ask.services.pool, await _uids(ask, query))
+    starts, reports = query.starts(), Reports(ask.services.pool, await ask.services.namespaces.uids(query.namespace))
     found = await reports.daily_usage(query.by, starts, series=query.series, limit=query.limit, replays=query.replays)
     return DailyUsageView.of(query.by, query.time_zone, starts, found)
 
@@ -87,7 +87,7 @@ async def get_daily_usage(ask: CheckedRequest) -> DailyUsageView:
 async def get_quality(ask: CheckedRequest) -> QualityView:
     """Returns the quality of findings by day: of what the caller may list."""
     query = ask.query(DaysQuery)
-    starts, reports = query.starts(), Reports(ask.services.pool, await _uids(ask, query))
+    starts, reports = query.starts(), Reports(ask.services.pool, await ask.services.namespaces.uids(query.namespace))
     found = await reports.finding_counts(starts)
     evaluations = None
     if await may_list(ask, EvalRun, query.namespace):
@@ -98,20 +98,9 @@ async def get_quality(ask: CheckedRequest) -> QualityView:
         days=UsageDay.all(starts),
         findings=finding_counts(found, query.days),
         outcomes=outcome_counts(found, query.days),
-        reviews=review_report(found, query.days) if await _may_list_reviews(ask, query) else None,
+        reviews=review_report(found, query.days) if await may(ask, _REVIEWS, query.namespace) else None,
         evaluations=evaluations,
     )
-
-
-async def _uids(ask: CheckedRequest, query: DaysQuery) -> list[str] | None:
-    return [await ask.services.namespaces.uid(name) for name in query.namespace] or None
-
-
-async def _may_list_reviews(ask: CheckedRequest, query: DaysQuery) -> bool:
-    for namespace in query.namespace or ("",):
-        if not await ask.services.access.allowed(ask.caller, _REVIEWS, namespace):
-            return False
-    return True
 
 
 ROUTES = (

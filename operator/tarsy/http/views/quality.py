@@ -1,5 +1,6 @@
 """Models of the report on the quality of findings: verdicts of people, outcomes of incidents, and evaluations."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Self
@@ -22,10 +23,7 @@ class VerdictCounts(View):
     @classmethod
     def of(cls, found: Iterable[FindingCount]) -> Self:
         """Sums up counts; those without a verdict are left out."""
-        sums = {"Right": 0, "Partly": 0, "Wrong": 0}
-        for one in found:
-            if one.verdict in sums:
-                sums[one.verdict] += one.findings
+        sums = _sums((one.verdict, one.findings) for one in found)
         return cls(right=sums["Right"], partly=sums["Partly"], wrong=sums["Wrong"])
 
 
@@ -45,10 +43,7 @@ class OutcomeCounts(View):
     @classmethod
     def of(cls, found: Iterable[FindingCount]) -> Self:
         """Sums up counts; those without an outcome are left out."""
-        sums = {"Settled": 0, "ChangedAndSettled": 0, "Recurred": 0}
-        for one in found:
-            if one.outcome in sums:
-                sums[one.outcome] += one.findings
+        sums = _sums((one.outcome, one.findings) for one in found)
         return cls(settled=sums["Settled"], changed_and_settled=sums["ChangedAndSettled"], recurred=sums["Recurred"])
 
 
@@ -133,6 +128,14 @@ def finding_counts(found: Sequence[FindingCount], days: int) -> tuple[int, ...]:
         days: number of days.
     """
     return tuple(sum(one.findings for one in of_day) for of_day in _by_day(found, days))
+
+
+def _sums(counts: Iterable[tuple[str | None, int]]) -> Counter[str | None]:
+    """Returns the number of findings by a word that they have, 0 for a word that none has."""
+    sums: Counter[str | None] = Counter()
+    for word, findings in counts:
+        sums[word] += findings
+    return sums
 
 
 def _by_day(found: Sequence[FindingCount], days: int) -> list[list[FindingCount]]:
