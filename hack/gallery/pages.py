@@ -8,7 +8,7 @@ from typing import Any, cast
 from hack.gallery.playing import RATES, Played
 from rich.console import Console, RenderableType
 
-from tarsy.cli.why import render_finding, resolve_citations
+from tarsy.cli.runs.why import render_finding, resolve_citations
 from tarsy.client.api import TarsyClient
 from tarsy.client.refusals import Right
 from tarsy.engine.findings.conclusion import read_finding

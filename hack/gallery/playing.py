@@ -14,8 +14,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from hack.components import CHECKOUT
 from hack.gallery.scenario import Scenario
 
-from tarsy.cli.eval_plans import Configuration, plan_cases
-from tarsy.cli.plan_files import Manifests, read_files
+from tarsy.cli.evals.plans import Configuration, plan_cases
+from tarsy.cli.plans.files import Manifests, read_files
 from tarsy.engine.investigation import InvestigationRun, investigate
 from tarsy.engine.run_context import RunContext
 from tarsy.evals.cassette import AlertRecord, Cassette, Header

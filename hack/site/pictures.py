@@ -22,7 +22,7 @@ from rich.console import Console, Group
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from tarsy.cli.render import RunSummary, event_block, outcome_block
+from tarsy.cli.runs.render import RunSummary, event_block, outcome_block
 from tarsy.http.web_ui import is_built
 from tarsy.store.database import open_pool
 from tarsy.store.reads import Reads

@@ -22,7 +22,7 @@ from chaos.fleet import Fleet, Member
 from chaos.test_postgres import restart_postgres
 from e2e.tenant import Tenant
 from e2e.waiting import until
-from tarsy.cli.ledger import show_ledger
+from tarsy.cli.reports.ledger import show_ledger
 from tarsy.kube.credentials import LABEL
 from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.objects import put

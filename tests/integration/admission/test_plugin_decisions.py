@@ -7,7 +7,7 @@ import pytest
 
 from integration.admission.conftest import OPERATOR, SHOP, As
 from integration.admission.test_approvals import NAME, approval, put_in_force
-from tarsy.cli.approvals import read_shown
+from tarsy.cli.requests.approvals import read_shown
 from tarsy.client.aggregated import AggregatedClient
 from tarsy.client.errors import ApiUseError
 from tarsy.client.kubeconfig import ChosenContext

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from integration.store.build import new_run
-from tarsy.cli.daily_usage import daily_usage_of_database
-from tarsy.cli.database_timeline import show_recorded_timeline
 from tarsy.cli.output import Output
-from tarsy.cli.usage import usage_of_database
+from tarsy.cli.reports.daily_usage import daily_usage_of_database
+from tarsy.cli.reports.usage import usage_of_database
+from tarsy.cli.runs.database_timeline import show_recorded_timeline
 from tarsy.store.errors import StoreError
 from tarsy.store.runs import Runs
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tarsy.cli import import_folder
-from tarsy.cli.eval_cases import read_suite
-from tarsy.cli.eval_import import import_cases
+from tarsy.cli.evals import import_folder
+from tarsy.cli.evals.cases import read_suite
+from tarsy.cli.evals.importing import import_cases
 from tarsy.cli.main import app
 from tarsy.evals.imports.formats import FORMATS
 from tarsy.evals.matching import Ladder, RecordedAnswer

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from goldens import check
-from tarsy.cli.eval_plans import Configuration
-from tarsy.cli.eval_run import Output, Overrides, measure_folder
+from tarsy.cli.evals.plans import Configuration
+from tarsy.cli.evals.run import Output, Overrides, measure_folder
 from tarsy.evals.cassette import (
     AlertRecord,
     Cassette,

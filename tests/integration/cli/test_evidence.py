@@ -7,7 +7,7 @@ import pytest
 
 import rights
 from integration.evidence_shop import build_shop
-from tarsy.cli.evidence import show_changes, show_triage, show_verdict
+from tarsy.cli.runs.evidence import show_changes, show_triage, show_verdict
 from tarsy.client.errors import ApiUseError
 from tarsy.kube.client import KubeClient
 

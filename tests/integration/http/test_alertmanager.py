@@ -17,7 +17,7 @@ import pytest
 from e2e.waiting import until
 from integration.http.door import SENDER, Door, open_intake
 from integration.http.relay import open_relay
-from tarsy.cli.ledger import account_of
+from tarsy.cli.reports.ledger import account_of
 from tarsy.store.intake import Intake
 from tarsy_dev.apiserver.errors import LocalKubernetesError
 from tarsy_dev.apiserver.progress import BuildProgress

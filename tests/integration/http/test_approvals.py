@@ -19,7 +19,7 @@ from integration.store.build import (
     worker,
     writer,
 )
-from tarsy.cli.approvals import read_cited, read_shown
+from tarsy.cli.requests.approvals import read_cited, read_shown
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
 from tarsy.kube.client import ApiError

@@ -7,9 +7,9 @@ import yaml
 
 from integration.http.site import Site, Visitor
 from integration.store.build import worker
-from tarsy.cli.calibration import list_calibration
-from tarsy.cli.reviews import SaidReview, list_reviewable, show_reviews, write_reviews
-from tarsy.cli.why import explain_finding
+from tarsy.cli.reports.calibration import list_calibration
+from tarsy.cli.reports.reviews import SaidReview, list_reviewable, show_reviews, write_reviews
+from tarsy.cli.runs.why import explain_finding
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
 from tarsy.record.finding import Confidence, Finding

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from integration.http.site import Site, Visitor
 from integration.http.test_configuration import READY
-from tarsy.cli.schedules import schedule_table
+from tarsy.cli.objects.schedules import schedule_table
 from tarsy.http.views.schedules import ScheduleView
 
 SPEC: dict[str, Any] = {

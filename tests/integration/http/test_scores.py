@@ -7,7 +7,7 @@ import pytest
 
 from integration.http.site import Site, Visitor
 from integration.http.test_reviews import ended, token_of
-from tarsy.cli.scores import ask_again, ask_suite_again, show_score, show_suite
+from tarsy.cli.reports.scores import ask_again, ask_suite_again, show_score, show_suite
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
 from tarsy.record.score import FailureTag, MissingTool, Score

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tarsy.cli.ask import summary
+from tarsy.cli.objects.ask import summary
 from tarsy.plan.model import ObjectRef, PlannedRates, ProviderPlan
 from tarsy.record.usage import Usage
 from wire import openai

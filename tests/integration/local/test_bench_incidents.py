@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tarsy.cli.eval_run import Output, Overrides
+from tarsy.cli.evals.run import Output, Overrides
 from tarsy_dev.incidents.bench import Bench, WrongInput, bench_incidents, find_incidents
 from tarsy_dev.incidents.corpus import FOLDER
 from tarsy_dev.model import ScriptedModel, parse_script

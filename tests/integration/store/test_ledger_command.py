@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from integration.store.test_intake import body, ended, firing
-from tarsy.cli.ledger import show_ledger
+from tarsy.cli.reports.ledger import show_ledger
 from tarsy.store.intake import Intake
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.cli.argument_origins import origins_text
+from tarsy.cli.runs.argument_origins import origins_text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from rich.console import Console
 
-from tarsy.cli.queue import queue_line, queue_table, worker_state, workers_table
+from tarsy.cli.reports.queue import queue_line, queue_table, worker_state, workers_table
 from tarsy.http.views.queue import QueueItem, QueueView, WorkerView
 
 NOW = datetime(2026, 11, 28, 3, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from rich.console import Console
 
-from tarsy.cli.render import RunSummary, event_block, outcome_block
+from tarsy.cli.runs.render import RunSummary, event_block, outcome_block
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import DesiredState, InvestigationRecord, RunOutcome, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent

@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from tarsy.cli.ledger import account_of
 from tarsy.cli.main import app
+from tarsy.cli.reports.ledger import account_of
 from tarsy.store.intake import LedgerLine
 
 ROUTES = """

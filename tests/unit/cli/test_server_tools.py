@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.cli.server_tools import tool_lines
+from tarsy.cli.objects.server_tools import tool_lines
 from tarsy.client.acceptance import merged_acceptance
 from tarsy.client.plain_text import revealed
 from tarsy.http.views.server_tools import DefinitionView, ServerToolsView, ServerToolView

@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from tarsy.cli.main import app
-from tarsy.cli.skills_import import MAX_SKILL_FILE, read_skill_folders
+from tarsy.cli.objects.skills_import import MAX_SKILL_FILE, read_skill_folders
 from tarsy.resources.parse import parse_object
 
 MINIMAL = "---\nname: pods\ndescription: Explains pods.\n---\n# Pods\n\nRead the log.\n"

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from rich.console import Console
 
-from tarsy.cli.daily_usage import daily_table, local_zone
-from tarsy.cli.usage import cost_text, usage_table
+from tarsy.cli.reports.daily_usage import daily_table, local_zone
+from tarsy.cli.reports.usage import cost_text, usage_table
 from tarsy.http.views.usage import DailyUsageView, UsageItem
 from tarsy.http.views.usage import total as total_of
 from tarsy.record.usage_report import DailyUsage, UsageSum, calendar_days

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.cli.verify import report_lines, verify_status
+from tarsy.cli.runs.verify import report_lines, verify_status
 from tarsy.http.views.seal import ErasedView, FlawView, RunSealView, SealView, published_seals
 from tarsy.record.seal import FlawKind, PublishedSeal
 

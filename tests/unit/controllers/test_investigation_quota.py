@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.cli.quotas import quota_table, use_bar
+from tarsy.cli.objects.quotas import quota_table, use_bar
 from tarsy.controllers.investigation_quota import quota_limits, quota_status
 from tarsy.http.views.quotas import QuotaLimitView, QuotaView
 from tarsy.record.quota import QuotaUsage

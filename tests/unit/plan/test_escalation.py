@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tarsy.cli.plan_tree import tree
+from tarsy.cli.plans.tree import tree
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import references
 from tarsy.plan.errors import PlanInvalid

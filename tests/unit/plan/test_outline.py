@@ -4,8 +4,8 @@ from typing import Any
 
 from rich.console import Console
 
-from tarsy.cli.plan_tree import tree
-from tarsy.cli.planned import tree_of
+from tarsy.cli.plans.in_cluster import tree_of
+from tarsy.cli.plans.tree import tree
 from tarsy.http.plan_answer import chain_for, plan_view
 from tarsy.http.views.plans import PlanQuestion, PlanView
 from tarsy.plan.catalog import ResourceCatalog

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tarsy.cli.plan_tree import tree
+from tarsy.cli.plans.tree import tree
 from tarsy.controllers.runs.parked import planned_servers
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import PlanInvalid

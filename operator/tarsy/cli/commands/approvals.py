@@ -31,7 +31,7 @@ def approvals(
     """List calls of tools that wait for people. Requires the role tarsy-approver or tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.approvals import list_waiting
+        from tarsy.cli.requests.approvals import list_waiting
 
         where = None if all_namespaces else client.namespace
         return await list_waiting(client, where, output, decided=decided)
@@ -81,7 +81,7 @@ def _decide(
         raise typer.BadParameter("a reason has at most 1,024 characters", param_hint="--reason")
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.deciding import Confirmation, decide_call
+        from tarsy.cli.requests.deciding import Confirmation, decide_call
 
         confirmation = Confirmation(yes, target)
         return await decide_call(

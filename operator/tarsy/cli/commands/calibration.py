@@ -23,7 +23,7 @@ def calibration(
     """List how often findings were right, by Chain and confidence, as people said in reviews."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.calibration import list_calibration
+        from tarsy.cli.reports.calibration import list_calibration
 
         return await list_calibration(client, None if all_namespaces else client.namespace, output)
 

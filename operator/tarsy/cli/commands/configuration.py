@@ -35,7 +35,7 @@ def ask(
     context: Context = None,
 ) -> None:
     """Ask a model one question, to test its LLMProvider. The answer is streamed."""
-    from tarsy.cli.ask import ask_cluster, ask_file
+    from tarsy.cli.objects.ask import ask_cluster, ask_file
 
     if (provider is None) == (file is None):
         raise typer.BadParameter("give either --provider or --file")
@@ -64,7 +64,7 @@ def plan(
 
     Without --alert the whole configuration is checked: every chain is planned for each of its alert types.
     """
-    from tarsy.cli.plan import show_plan
+    from tarsy.cli.plans.plan import show_plan
 
     status = show_plan(files, alert, namespace=namespace, library_namespace=library_namespace, output=output)
     raise typer.Exit(status)

@@ -22,6 +22,6 @@ def import_suite(
 
     Exit status: 0 all cases were written, 1 some were left out, with a sentence for each.
     """
-    from tarsy.cli.eval_import import import_cases
+    from tarsy.cli.evals.importing import import_cases
 
     raise typer.Exit(import_cases(form, folder, out, server))

@@ -109,8 +109,8 @@ def run(
 
     Exit status: 0 the suite passed, 1 it regressed, 2 it is insufficient, 3 an input is wrong, 4 an error in TARSy.
     """
-    from tarsy.cli.eval_plans import Configuration
-    from tarsy.cli.eval_run import Output, Overrides, measure_folder
+    from tarsy.cli.evals.plans import Configuration
+    from tarsy.cli.evals.run import Output, Overrides, measure_folder
 
     go(
         measure_folder(

@@ -25,7 +25,7 @@ def export_cassette(
     """Write the tool calls of a finished investigation to a file. Requires the role tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.cassettes import write_exported
+        from tarsy.cli.evals.cassettes import write_exported
 
         return await write_exported(client, client.namespace, name, output)
 

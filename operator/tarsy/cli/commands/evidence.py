@@ -40,7 +40,7 @@ def changes(
     window = timedelta(seconds=span(since, "--since", seconds_of))
 
     async def work() -> int:
-        from tarsy.cli.evidence import show_changes
+        from tarsy.cli.runs.evidence import show_changes
         from tarsy.client.opening import open_cluster
 
         async with open_cluster(connection) as (client, namespace):
@@ -57,7 +57,7 @@ def triage(connection: "ConnectionOptions", target: Target = None, output: Outpu
     """
 
     async def work() -> int:
-        from tarsy.cli.evidence import show_triage
+        from tarsy.cli.runs.evidence import show_triage
         from tarsy.client.opening import open_cluster
 
         async with open_cluster(connection) as (client, namespace):
@@ -80,7 +80,7 @@ def verdict(
     """
 
     async def work() -> int:
-        from tarsy.cli.evidence import show_verdict
+        from tarsy.cli.runs.evidence import show_verdict
         from tarsy.client.opening import open_cluster
 
         async with open_cluster(connection) as (client, namespace):

@@ -37,7 +37,7 @@ def route(
     output: TextOrJson = "text",
 ) -> None:
     """Print which AlertRoute and Chain match an alert, and why others do not. Exits with 1 if none matches."""
-    from tarsy.cli.route import RouteSource, show_route
+    from tarsy.cli.plans.route import RouteSource, show_route
 
     if not dry_run:
         raise typer.BadParameter(
@@ -56,6 +56,6 @@ def ledger(
 ) -> None:
     """Print the outcome of every alert that arrived over HTTP. Exits with 1 if the counts do not balance."""
     from tarsy.app.durations import seconds_or_forever
-    from tarsy.cli.ledger import show_ledger
+    from tarsy.cli.reports.ledger import show_ledger
 
     go(show_ledger(database_url, span(since, "--since", seconds_or_forever), since, output=output))

@@ -56,12 +56,12 @@ def timeline(
 ) -> None:
     """Print the timeline of an investigation and of the questions about it."""
     if database_url is not None:
-        from tarsy.cli.database_timeline import show_recorded_timeline
+        from tarsy.cli.runs.database_timeline import show_recorded_timeline
 
         go(show_recorded_timeline(database_url, connection.namespace or "default", name, output, following=follow))
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.timeline import ApiTimeline, show_timeline
+        from tarsy.cli.runs.timeline import ApiTimeline, show_timeline
 
         return await show_timeline(ApiTimeline(client, client.namespace, name), output, following=follow)
 
@@ -78,7 +78,7 @@ def chat(
     """Ask a question about an investigation that has ended. Exits with 0 only if it is answered."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.chat import ask_and_follow as ask
+        from tarsy.cli.requests.chat import ask_and_follow as ask
 
         return await ask(client, client.namespace, name, question, output)
 
@@ -106,7 +106,7 @@ def trace(
         raise typer.BadParameter("give one of --llm, --mcp and --question")
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.trace import show_call, show_trace
+        from tarsy.cli.runs.trace import show_call, show_trace
 
         if llm is not None:
             return await show_call(client, client.namespace, name, "llm", llm, output)
@@ -122,7 +122,7 @@ def precedents(connection: "ConnectionOptions", name: Name, output: OutputOption
     """Print the earlier investigations that the agents of an investigation were told about, and how those ended."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.precedents import print_precedents
+        from tarsy.cli.runs.precedents import print_precedents
 
         return await print_precedents(client, client.namespace, name, output)
 
@@ -134,7 +134,7 @@ def verify(connection: "ConnectionOptions", name: Name, output: OutputOption = "
     """Check that the record of an investigation is as it was written. Exits with 1 if not, 2 if it has no seals."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.verify import verify_record
+        from tarsy.cli.runs.verify import verify_record
 
         return await verify_record(client, client.namespace, name, output)
 
@@ -153,7 +153,7 @@ def compare(
     """Print two investigations side by side, to the first tool calls that differ. Requires the role tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.compare import compare_runs
+        from tarsy.cli.runs.compare import compare_runs
 
         return await compare_runs(client, client.namespace, first, second, output)
 
@@ -187,7 +187,7 @@ def replay(
     """Replay a finished investigation with its recorded tool results. Requires the role tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.replay import start_replay
+        from tarsy.cli.requests.replay import start_replay
 
         return await start_replay(
             client, client.namespace, name, output, chain=chain, provider=provider, on_miss=on_miss
@@ -216,7 +216,7 @@ def retry(
     """Run a finished investigation again: investigate its alert anew, with live tools."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.retry import start_retry
+        from tarsy.cli.requests.retry import start_retry
 
         return await start_retry(client, client.namespace, name, output, chain=chain, provider=provider)
 
@@ -228,7 +228,7 @@ def why(connection: "ConnectionOptions", name: Name, output: OutputOption = "tex
     """Print the finding of an investigation and the evidence of each claim."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.why import explain_finding
+        from tarsy.cli.runs.why import explain_finding
 
         return await explain_finding(client, client.namespace, name, output)
 
@@ -270,7 +270,7 @@ def submit(
     """Submit an alert and print the investigation that handles it."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.submit import namespace_of, read_alert, submit_and_print
+        from tarsy.cli.requests.submit import namespace_of, read_alert, submit_and_print
 
         alert = read_alert(file, alert_type, name, text=text)
         namespace = namespace_of(alert, connection.namespace, client.namespace)
@@ -315,12 +315,12 @@ def usage(
         _daily_usage(connection, database_url, by, days, all_namespaces, output)
         return
     if database_url is not None:
-        from tarsy.cli.usage import usage_of_database
+        from tarsy.cli.reports.usage import usage_of_database
 
         go(usage_of_database(database_url, seconds, since, by or "model", output))
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.usage import usage_of_objects, usage_of_record
+        from tarsy.cli.reports.usage import usage_of_objects, usage_of_record
         from tarsy.client.aggregated import AggregatedClient
 
         where = None if all_namespaces else client.namespace
@@ -342,7 +342,7 @@ def _daily_usage(
     all_namespaces: bool,
     output: "Output",
 ) -> None:
-    from tarsy.cli.daily_usage import daily_usage_of_database, daily_usage_of_record
+    from tarsy.cli.reports.daily_usage import daily_usage_of_database, daily_usage_of_record
 
     dimension = by or "chain"
     if dimension == "day":
@@ -370,7 +370,7 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(h
 
 def _wanting(name: str, desired: str, output: Any) -> "Callable[[AnyClient], Coroutine[Any, Any, int]]":
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.desired_state import want
+        from tarsy.cli.requests.desired_state import want
 
         return await want(client, client.namespace, name, desired, output)
 

@@ -24,7 +24,7 @@ def queue(
     """Show what waits, for how long and why: for a worker, a decision, a provider, a quota or a chain."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.queue import show_queue
+        from tarsy.cli.reports.queue import show_queue
 
         return await show_queue(client, None if all_namespaces else client.namespace, limit, output)
 
@@ -36,7 +36,7 @@ def workers(connection: "ConnectionOptions", output: OutputOption = "text") -> N
     """List the workers with their load, last heartbeat and release."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.queue import list_workers
+        from tarsy.cli.reports.queue import list_workers
 
         return await list_workers(client, output)
 
@@ -56,7 +56,7 @@ def plan(
     """
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.planned import show_planned
+        from tarsy.cli.plans.in_cluster import show_planned
 
         return await show_planned(client, alert_type, chain, output)
 

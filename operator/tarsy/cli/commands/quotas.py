@@ -23,7 +23,7 @@ def quota(
     """List quotas with what is spent (#) and reserved (+) in the current period."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.quotas import list_quotas
+        from tarsy.cli.objects.quotas import list_quotas
 
         return await list_quotas(client, None if all_namespaces else client.namespace, output)
 

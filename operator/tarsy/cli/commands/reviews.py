@@ -33,7 +33,7 @@ def reviews(
     """List finished investigations whose findings need a review, or have one."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.reviews import list_reviewable
+        from tarsy.cli.reports.reviews import list_reviewable
 
         where = None if all_namespaces else client.namespace
         return await list_reviewable(client, where, _STATES[state], limit, output)
@@ -75,7 +75,7 @@ def review(
         raise typer.BadParameter("belongs to --verdict, --claim or --reopen", param_hint="--note")
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.reviews import SaidReview, show_reviews, write_reviews
+        from tarsy.cli.reports.reviews import SaidReview, show_reviews, write_reviews
 
         if as_case or not any(chosen):
             return await show_reviews(client, client.namespace, names, output, as_case=as_case)

@@ -23,7 +23,7 @@ def schedules(
     """List schedules of alerts, with their last and next times, and why the latest time has no alert."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.schedules import list_schedules
+        from tarsy.cli.objects.schedules import list_schedules
 
         return await list_schedules(client, None if all_namespaces else client.namespace, output)
 

@@ -23,7 +23,7 @@ def score(
     """Print the scores of an investigation, or ask for another one. A score is advice: nothing depends on it."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.scores import ask_again, show_score
+        from tarsy.cli.reports.scores import ask_again, show_score
 
         if again:
             return await ask_again(client, client.namespace, name)
@@ -47,7 +47,7 @@ def scores(
     """Print what the scores of a suite tell by chain: points, failure tags, missing tools."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.scores import ask_suite_again, show_suite
+        from tarsy.cli.reports.scores import ask_suite_again, show_suite
 
         if again:
             return await ask_suite_again(client, client.namespace, suite, days)

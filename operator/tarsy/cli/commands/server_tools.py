@@ -19,7 +19,7 @@ def tools(connection: "ConnectionOptions", name: ServerArgument, output: OutputO
     """Print the tools of an MCPServer with spec.pin, and what changed in them. Exits with 1 if some are withheld."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.server_tools import show_tools
+        from tarsy.cli.objects.server_tools import show_tools
 
         return await show_tools(client, client.namespace, name, output)
 
@@ -40,7 +40,7 @@ def accept_tools(
     """Accept new and changed tools of an MCPServer, as they are printed. Requires the role tarsy-tool-acceptor."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.server_tools import accept_shown_tools
+        from tarsy.cli.objects.server_tools import accept_shown_tools
 
         return await accept_shown_tools(
             client, client.namespace, name, output, tools=tool or (), reason=reason, confirm=not yes

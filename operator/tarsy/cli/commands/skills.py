@@ -18,7 +18,7 @@ def list_command(connection: "ConnectionOptions", output: OutputOption = "text")
     """List the skills of a namespace, with their digests."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.skills import list_skills
+        from tarsy.cli.objects.skills import list_skills
 
         return await list_skills(client, client.namespace, output)
 
@@ -34,7 +34,7 @@ def show_command(
     """Print the text of a skill as the next run gets it. Exits with 1 if it cannot be read."""
 
     async def work(client: "AnyClient") -> int:
-        from tarsy.cli.skills import show_skill
+        from tarsy.cli.objects.skills import show_skill
 
         return await show_skill(client, client.namespace, name, output)
 
@@ -52,6 +52,6 @@ def import_command(
     ] = False,
 ) -> None:
     """Print Skills for folders in the format of agentskills.io. Exits with 1, without a Skill, if one has an error."""
-    from tarsy.cli.skills_import import import_skills
+    from tarsy.cli.objects.skills_import import import_skills
 
     raise typer.Exit(import_skills(folder, namespace=namespace, without_tools=without_allowed_tools))

@@ -120,7 +120,7 @@ def incidents(
 
     Exit status: 0 measured, whatever was found, 2 an input is wrong.
     """
-    from tarsy.cli.eval_run import Output, Overrides
+    from tarsy.cli.evals.run import Output, Overrides
     from tarsy_dev.incidents.bench import Bench, bench_incidents
     from tarsy_dev.incidents.corpus import FOLDER
 

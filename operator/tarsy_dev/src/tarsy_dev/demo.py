@@ -14,7 +14,7 @@ from uuid import UUID
 from rich.console import Console
 
 from tarsy.cli.console import new_console
-from tarsy.cli.database_timeline import follow_timeline
+from tarsy.cli.runs.database_timeline import follow_timeline
 from tarsy.http.web_ui import is_built
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.record.run import InvestigationRecord, State

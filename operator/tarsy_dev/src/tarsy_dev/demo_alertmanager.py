@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tarsy.cli.console import new_console
-from tarsy.cli.ledger import account_of
+from tarsy.cli.reports.ledger import account_of
 from tarsy.record.run import State
 from tarsy.store.database import open_pool
 from tarsy.store.intake import Intake

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from tarsy.cli.approvals import list_waiting
 from tarsy.cli.console import new_console
-from tarsy.cli.deciding import Confirmation, decide_call
+from tarsy.cli.requests.approvals import list_waiting
+from tarsy.cli.requests.deciding import Confirmation, decide_call
 from tarsy.client.aggregated import AggregatedClient
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.kube.client import KubeClient

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.cli.calibration import list_calibration
+from tarsy.cli.reports.calibration import list_calibration
 from tarsy.http.views.calibration import CalibrationList, ChainCalibration
 from tarsy.record.finding import Confidence
 from tarsy.record.review import JudgedFinding, ReviewVerdict

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from tarsy.cli.chat import AnswerTeller
+from tarsy.cli.requests.chat import AnswerTeller
 from tarsy.record.run import State
 from tarsy.record.timeline import EventStatus, EventType
 from unit.cli.people.doors import event, head

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.cli.compare import compare_runs
+from tarsy.cli.runs.compare import compare_runs
 from tarsy.client.refusals import Right
 from tarsy.http.views.common import Spent
 from tarsy.http.views.comparison import ComparedAgent, ComparedRun, Comparison, StepView

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tarsy.cli.approvals import approvals_table, render_approval
-from tarsy.cli.deciding import Confirmation, confirm, demanded_name, describe_outcome
 from tarsy.cli.errors import CommandError
+from tarsy.cli.requests.approvals import approvals_table, render_approval
+from tarsy.cli.requests.deciding import Confirmation, confirm, demanded_name, describe_outcome
 from tarsy.http.views.approvals import ApprovalEvidenceView, ApprovalView
 from unit.http.test_decision_entry import END, entry, raw
 

@@ -1,6 +1,6 @@
 """Where a quote stands in a result."""
 
-from tarsy.cli.passages import AROUND, Passage, passage
+from tarsy.cli.runs.passages import AROUND, Passage, passage
 
 
 def test_a_quote_is_found_however_it_is_wrapped() -> None:

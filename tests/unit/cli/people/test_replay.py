@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tarsy.cli.replay import replay_fields, start_replay
+from tarsy.cli.requests.replay import replay_fields, start_replay
 from unit.cli.people.doors import FakeDoor
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tarsy.cli.retry import start_retry
+from tarsy.cli.requests.retry import start_retry
 from unit.cli.people.doors import FakeDoor
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tarsy.cli.submit import namespace_of, read_alert
+from tarsy.cli.requests.submit import namespace_of, read_alert
 from tarsy.client.errors import ApiUseError
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.cli.timeline import ApiTimeline, show_timeline
+from tarsy.cli.runs.timeline import ApiTimeline, show_timeline
 from tarsy.client.errors import ApiUseError
 from tarsy.http.views.common import FailureView
 from tarsy.http.views.timeline import FindingView
@@ -69,7 +69,7 @@ async def test_programs_follow_by_one_document_an_event(
     async def is_accepted(*_: object) -> None:
         pass
 
-    monkeypatch.setattr("tarsy.cli.timeline.accepted", is_accepted)
+    monkeypatch.setattr("tarsy.cli.runs.timeline.accepted", is_accepted)
     failed = head(State.FAILED).model_copy(update={"failure": FailureView(reason="ModelError", message="away")})
     answers = {"timeline": [page(event(1)), page(event(2), state=State.FAILED)]}
     following = FakeDoor({**answers}, [[told(event(2)), told(failed)]])

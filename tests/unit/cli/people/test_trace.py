@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from rich.console import Console
 
-from tarsy.cli.trace import listed, model_call_block, show_call, show_trace, tool_call_block
+from tarsy.cli.runs.trace import listed, model_call_block, show_call, show_trace, tool_call_block
 from tarsy.client.errors import ApiUseError
 from tarsy.http.views.common import FailureView, RunRef, Spent
 from tarsy.http.views.trace import (

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from tarsy.cli.usage import summed
+from tarsy.cli.reports.usage import summed
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 

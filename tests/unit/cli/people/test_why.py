@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tarsy.cli.render import RunSummary, status_line
-from tarsy.cli.why import Why, explain_finding, render_finding, resolve_citations
+from tarsy.cli.runs.render import RunSummary, status_line
+from tarsy.cli.runs.why import Why, explain_finding, render_finding, resolve_citations
 from tarsy.client.errors import ApiUseError
 from tarsy.http.models import View
 from tarsy.http.views.common import OtherRunView

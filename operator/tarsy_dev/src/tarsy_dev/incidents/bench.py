@@ -16,9 +16,9 @@ from pathlib import Path
 from yaml import YAMLError
 
 from tarsy.cli.console import new_console
-from tarsy.cli.eval_plans import Configuration, missing_rates, plan_cases
-from tarsy.cli.eval_run import Output, Overrides, key_problems, measure_cases, write_files
-from tarsy.cli.plan_files import Manifests, read_files
+from tarsy.cli.evals.plans import Configuration, missing_rates, plan_cases
+from tarsy.cli.evals.run import Output, Overrides, key_problems, measure_cases, write_files
+from tarsy.cli.plans.files import Manifests, read_files
 from tarsy.evals.suite import Suite, SuiteFile
 from tarsy.masking import Maskers
 from tarsy.plan.library import LIBRARY_NAMESPACE

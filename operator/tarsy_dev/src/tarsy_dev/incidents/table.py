@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.eval_table import money
+from tarsy.cli.evals.table import money
 from tarsy.evals.expectations import Outcome
 from tarsy.evals.result import CaseResult, totals_of
 from tarsy.record.text import clean

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, assert_never
 
-from tarsy.cli.ask import KEY_VARIABLE
 from tarsy.cli.console import new_console
-from tarsy.cli.eval_cases import read_suite
-from tarsy.cli.eval_plans import Configuration, missing_rates, plan_suite
-from tarsy.cli.eval_table import result_table
+from tarsy.cli.evals.cases import read_suite
+from tarsy.cli.evals.plans import Configuration, missing_rates, plan_suite
+from tarsy.cli.evals.table import result_table
+from tarsy.cli.objects.ask import KEY_VARIABLE
 from tarsy.evals.cases import FrozenJudge
 from tarsy.evals.junit import render_junit
 from tarsy.evals.result import EvalResult, ResultError, SampleResult, make_result, read_baseline, write_result

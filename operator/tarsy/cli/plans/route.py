@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tarsy.cli.errors import CommandError
-from tarsy.cli.plan_files import read_files
+from tarsy.cli.plans.files import read_files
 from tarsy.http.intake.bodies import INTAKE_BODY_BYTES, IntakeBody, parse_body
 from tarsy.http.intake.body_format import BodyFormat
 from tarsy.http.intake.formats.notification import BadBody, NotAnIncident

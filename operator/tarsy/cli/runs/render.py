@@ -11,8 +11,8 @@ from typing import Any, Self
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tarsy.cli.argument_origins import origins_text
 from tarsy.cli.console import Hanging, Indented
+from tarsy.cli.runs.argument_origins import origins_text
 from tarsy.client.plain_text import plain
 from tarsy.engine.findings.conclusion import read_finding, shorten_text
 from tarsy.http.views.acted import ActedView

@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.argument_origins import origin_lines
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_items
+from tarsy.cli.runs.argument_origins import origin_lines
 from tarsy.client.api import TarsyClient, approval_path, read_as
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain

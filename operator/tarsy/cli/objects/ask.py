@@ -17,9 +17,9 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
-from tarsy.cli import plan_files
 from tarsy.cli.console import new_console
 from tarsy.cli.errors import AskError
+from tarsy.cli.plans import files as plan_files
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.engine.limits.budget import cost
 from tarsy.engine.limits.timing import timeouts

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from tarsy.cli.output import Output, beside, for_programs, printer, write_output
-from tarsy.cli.timeline import follow_on_screen
+from tarsy.cli.runs.timeline import follow_on_screen
 from tarsy.client.api import TarsyClient
 from tarsy.client.errors import ApiUseError
 from tarsy.client.waiting import goes_on, until_taken

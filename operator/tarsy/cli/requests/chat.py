@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tarsy.cli.output import Output, beside, for_programs, printer, write_output
-from tarsy.cli.render import timeline_block
+from tarsy.cli.runs.render import timeline_block
 from tarsy.client.api import TarsyClient, status_condition
 from tarsy.client.following import follow_investigation
 from tarsy.client.plain_text import plain

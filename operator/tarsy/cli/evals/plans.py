@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tarsy.cli.plan_check import is_whole
-from tarsy.cli.plan_files import Manifests, read_files
+from tarsy.cli.plans.check import is_whole
+from tarsy.cli.plans.files import Manifests, read_files
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.controllers.readiness.provider_checks import provider_plan_of
 from tarsy.evals.cases import FrozenJudge, freeze_judge

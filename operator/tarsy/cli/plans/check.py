@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.plan_files import Identity, Manifests
+from tarsy.cli.plans.files import Identity, Manifests
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import references
 from tarsy.plan.errors import FieldPath, PlanError, PlanInvalid

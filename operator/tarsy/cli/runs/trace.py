@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
-from tarsy.cli.render import action_lines, rung_text
+from tarsy.cli.runs.render import action_lines, rung_text
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain

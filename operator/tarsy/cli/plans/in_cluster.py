@@ -3,7 +3,7 @@
 from rich.tree import Tree
 
 from tarsy.cli.output import Output, beside, for_programs, printer, write_output
-from tarsy.cli.plan_tree import plan_tree
+from tarsy.cli.plans.tree import plan_tree
 from tarsy.client.api import TarsyClient
 from tarsy.client.plain_text import plain
 from tarsy.http.views.plans import OriginView, PlanNode, PlanQuestion, PlanView

@@ -16,9 +16,9 @@ import yaml
 from rich.console import RenderableType
 
 from tarsy.cli.console import new_console
-from tarsy.cli.plan_check import check_document, check_table, is_whole, plan_all
-from tarsy.cli.plan_files import FileProblem, Manifests, read_files
-from tarsy.cli.plan_tree import tree
+from tarsy.cli.plans.check import check_document, check_table, is_whole, plan_all
+from tarsy.cli.plans.files import FileProblem, Manifests, read_files
+from tarsy.cli.plans.tree import tree
 from tarsy.controllers.readiness.masking import masking_errors
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.check import check_references

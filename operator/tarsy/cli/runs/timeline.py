@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from tarsy.cli.output import Output, for_programs, printer, write_output
-from tarsy.cli.render import RunSummary, outcome_block, status_line, timeline_block
+from tarsy.cli.runs.render import RunSummary, outcome_block, status_line, timeline_block
 from tarsy.client.api import TarsyClient
 from tarsy.client.errors import ApiUseError
 from tarsy.client.following import Teller, follow_investigation, pages

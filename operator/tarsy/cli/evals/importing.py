@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from tarsy.cli.import_folder import ForeignFolder, marked_folders
+from tarsy.cli.evals.import_folder import ForeignFolder, marked_folders
 from tarsy.cli.output import printer
 from tarsy.evals.cassette import CassetteError, write_cassette
 from tarsy.evals.expectations import invalid_facts

@@ -7,8 +7,8 @@ from uuid import UUID
 from rich.console import Console
 
 from tarsy.cli.output import Output
-from tarsy.cli.render import RunSummary, outcome_block
-from tarsy.cli.timeline import Follow, RunTeller, ScreenTeller, Timeline, show_timeline
+from tarsy.cli.runs.render import RunSummary, outcome_block
+from tarsy.cli.runs.timeline import Follow, RunTeller, ScreenTeller, Timeline, show_timeline
 from tarsy.http.views.timeline import EventView, TimelineView
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.timeline import EventStatus, TimelineEvent

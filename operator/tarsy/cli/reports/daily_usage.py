@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from tarsy.cli.output import Output, for_programs, printer, write_output
-from tarsy.cli.usage import cost_text, group_title
+from tarsy.cli.reports.usage import cost_text, group_title
 from tarsy.client.api import as_model
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_OBJECTS

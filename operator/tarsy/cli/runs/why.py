@@ -14,8 +14,8 @@ from rich.text import Text
 
 from tarsy.cli.console import Indented
 from tarsy.cli.output import Output, for_programs, printer, write_output
-from tarsy.cli.passages import passage
-from tarsy.cli.render import (
+from tarsy.cli.runs.passages import passage
+from tarsy.cli.runs.render import (
     action_lines,
     change_for_git_lines,
     integrity_text,

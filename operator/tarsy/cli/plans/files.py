@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tarsy.app.strict_yaml import StrictLoader
-from tarsy.cli.plan_mended import mended_document, under
+from tarsy.cli.plans.mended import mended_document, under
 from tarsy.plan.errors import PlanError
 from tarsy.resources.meta import GROUP, AnyResource
 from tarsy.resources.parse import InvalidResource, parse_object

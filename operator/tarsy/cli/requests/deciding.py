@@ -9,9 +9,9 @@ import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tarsy.cli.approvals import read_cited, read_shown, render_approval
 from tarsy.cli.errors import CommandError
 from tarsy.cli.output import Output, beside, for_programs, printer, write_output
+from tarsy.cli.requests.approvals import read_cited, read_shown, render_approval
 from tarsy.client.api import TarsyClient
 from tarsy.client.plain_text import one_line
 from tarsy.http.decision_entry import Verdict, why_undecidable

@@ -1,0 +1,1 @@
+"""Shows, tests and makes configuration objects."""

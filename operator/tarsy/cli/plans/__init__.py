@@ -1,0 +1,1 @@
+"""Plans investigations from files or in the cluster, and prints the plans."""

@@ -1,0 +1,1 @@
+"""Prints lists and sums over many investigations."""

@@ -1,0 +1,1 @@
+"""Asks the operator for something, as a person: submits, decides, retries, asks back."""

@@ -1,0 +1,1 @@
+"""Prints what the record of an investigation says."""
