@@ -20,7 +20,7 @@ from tarsy.resources.meta import Condition, set_condition
 from tarsy.resources.v1alpha1 import EvalSuite, EvalSuiteStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.eval_suite import CaseCounts
-from tarsy.store.evals import Evals
+from tarsy.store.judging.evals import Evals
 
 RECHECK_SECONDS = 30.0
 """Seconds until a suite with a missing recording is looked at again: its sources and rights are not watched."""

@@ -63,7 +63,7 @@ from tarsy.resources.v1alpha1 import Alert, Investigation, LLMProvider
 from tarsy.resources.v1alpha1.alert import AlertContent, Severity
 from tarsy.resources.v1alpha1.common import Author, ConditionType
 from tarsy.resources.v1alpha1.investigation import Replay
-from tarsy.store.runs import NewRun
+from tarsy.store.runs.lifecycle import NewRun
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from tarsy.resources.meta import GROUP, Condition, set_condition
 from tarsy.resources.v1alpha1 import Review, ReviewStatus
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.review import ReviewPhase
-from tarsy.store.reviews import ReviewLogFull, Reviews
+from tarsy.store.judging.reviews import ReviewLogFull, Reviews
 
 UNREVIEWABLE_SECONDS = 60.0
 """Seconds until a Review is looked at again whose investigation is missing or runs, or whose author lacks a right."""

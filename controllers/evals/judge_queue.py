@@ -23,7 +23,7 @@ from tarsy.evals.cases import FrozenJudge
 from tarsy.record.quota import QuotaRefused
 from tarsy.runtime.judge_call import call_judge, judge_spending
 from tarsy.store.errors import StoreError
-from tarsy.store.judge_calls import JudgeCalls, JudgeItem
+from tarsy.store.judging.judge_calls import JudgeCalls, JudgeItem
 from tarsy.store.quotas import HOLD_SECONDS
 
 _log = logging.getLogger(__name__)

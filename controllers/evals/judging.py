@@ -18,8 +18,8 @@ from tarsy.evals.checklist import CheckedAnswer, judge_checks, judged_text, unan
 from tarsy.evals.expectations import Checked
 from tarsy.record.finding import Finding
 from tarsy.runtime.judge_call import stored_answer
-from tarsy.store.evals import EvalRunRecord
-from tarsy.store.judge_calls import INTERRUPTED, JudgeCall, JudgeItem, JudgeUsage
+from tarsy.store.judging.evals import EvalRunRecord
+from tarsy.store.judging.judge_calls import INTERRUPTED, JudgeCall, JudgeItem, JudgeUsage
 
 MOST_ATTEMPTS = 3
 AGAIN_SECONDS = 10.0

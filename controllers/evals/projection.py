@@ -22,8 +22,8 @@ from tarsy.resources.v1alpha1.eval_run import (
     MeasuredCandidate,
     OutcomeCounts,
 )
-from tarsy.store.evals import CaseTotals, EvalRunRecord, EvalUsage
-from tarsy.store.judge_calls import JudgeUsage
+from tarsy.store.judging.evals import CaseTotals, EvalRunRecord, EvalUsage
+from tarsy.store.judging.judge_calls import JudgeUsage
 
 CANCELLED = "Cancelled"
 """Verdict of a run that was cancelled."""

@@ -42,8 +42,8 @@ from tarsy.resources.v1alpha1.scoring import SuiteScoring
 from tarsy.runtime.judge_call import JUDGE_LEASE_SECONDS
 from tarsy.runtime.score_call import call_for_score, score_reservation, score_spending
 from tarsy.store.errors import StoreError
+from tarsy.store.judging.scores import EndedScore, ScoreItem, ScoreReservation, Scores, ScoreSubject
 from tarsy.store.quotas import HOLD_SECONDS
-from tarsy.store.scores import EndedScore, ScoreItem, ScoreReservation, Scores, ScoreSubject
 
 _log = logging.getLogger(__name__)
 

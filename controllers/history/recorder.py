@@ -32,8 +32,8 @@ from tarsy.observe.metric_table import HISTORY_EVICTED, HISTORY_WATCHES, WATCH_S
 from tarsy.observe.metrics import Metrics
 from tarsy.record.object_history import WatchState
 from tarsy.store.errors import StoreError
-from tarsy.store.history_retention import HistoryRetention
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.history.object_history import ObjectHistory
+from tarsy.store.history.retention import HistoryRetention
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from tarsy.observe.metric_table import HISTORY_CHANGES, HISTORY_SHED
 from tarsy.observe.metrics import Metrics
 from tarsy.record.object_history import HistoryStep, ObjectHead, Unwatched, WatchState
 from tarsy.store.errors import StoreError
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.history.object_history import ObjectHistory
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tarsy.record.run import InvestigationRecord
-from tarsy.store.outcomes import Outcomes
-from tarsy.store.reads import Reads
+from tarsy.store.judging.outcomes import Outcomes
+from tarsy.store.reading.reads import Reads
 
 ROUND_SECONDS: Final = 10.0
 MOST_LOOKS: Final = 200

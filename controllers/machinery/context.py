@@ -30,21 +30,21 @@ from tarsy.record.shown_confidence import HIGH_FLOOR
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
-from tarsy.store.calibration import Verdicts
-from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
-from tarsy.store.judge_calls import JudgeCalls
-from tarsy.store.outcomes import Outcomes
-from tarsy.store.precedents import PrecedentSearch
+from tarsy.store.judging.calibration import Verdicts
+from tarsy.store.judging.evals import Evals
+from tarsy.store.judging.judge_calls import JudgeCalls
+from tarsy.store.judging.outcomes import Outcomes
+from tarsy.store.judging.replays import Replays
+from tarsy.store.judging.reviews import Reviews
+from tarsy.store.judging.scores import Scores
 from tarsy.store.questions import Questions
 from tarsy.store.quotas import Quotas
-from tarsy.store.reads import Reads
-from tarsy.store.replays import Replays
-from tarsy.store.reviews import Reviews
-from tarsy.store.revisions import Revisions
-from tarsy.store.runs import Runs
-from tarsy.store.scores import Scores
+from tarsy.store.reading.precedents import PrecedentSearch
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.revisions import Revisions
 from tarsy.store.tool_definitions import ToolDefinitions
 
 RELIST_SECONDS = 300.0

@@ -14,8 +14,8 @@ from uuid import UUID
 from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.v1alpha1 import KINDS, ChatMessage, Investigation
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import Runs
 
 _log = logging.getLogger(__name__)
 

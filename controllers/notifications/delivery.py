@@ -35,8 +35,8 @@ from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, Investigation
 from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.notify import NotifyTarget, RequestTarget, SlackTarget, WebhookTarget
 from tarsy.store.errors import StoreError
-from tarsy.store.notices import Notice, NoticeOccasion, Notices
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.notices import Notice, NoticeOccasion, Notices
 from tarsy.store.slack import SlackQuestions
 
 _log = logging.getLogger(__name__)

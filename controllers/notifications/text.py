@@ -19,7 +19,7 @@ from tarsy.record.git_change import MAX_CHANGES
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.shown_confidence import shown_confidence
 from tarsy.record.text import clean
-from tarsy.store.notices import NoticeOccasion
+from tarsy.store.runs.notices import NoticeOccasion
 
 TEXT_LIMIT = 2900
 HEADER_LIMIT = 150

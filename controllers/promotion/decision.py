@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tarsy.store.revisions import KnownRevision, RevisionState
+from tarsy.store.runs.revisions import KnownRevision, RevisionState
 
 SHORT = 16
 """Digits of a digest that name a revision in status and spec."""

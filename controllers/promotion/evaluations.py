@@ -18,7 +18,7 @@ from tarsy.controllers.promotion.decision import SHORT, Evaluation, Verdict
 from tarsy.resources.meta import API_VERSION, condition
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.revisions import KnownRevision
+from tarsy.store.runs.revisions import KnownRevision
 
 PROMOTES = "tarsy.dev/promotes"
 """Label of EvalRuns that the operator created: uid of the Chain."""

@@ -6,7 +6,7 @@ A revision is deleted only after the API was asked for its Chain by name: anothe
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.kube.client import KubeClient
 from tarsy.resources.v1alpha1 import Chain
-from tarsy.store.revisions import Revisions
+from tarsy.store.runs.revisions import Revisions
 
 
 async def forget_missing(

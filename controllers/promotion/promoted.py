@@ -35,7 +35,7 @@ from tarsy.resources.meta import GROUP, Condition, set_condition
 from tarsy.resources.v1alpha1 import Chain, ChainStatus, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.chain import Promotion
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.revisions import ChainIdentity, KnownRevision, Revisions, RevisionState
+from tarsy.store.runs.revisions import ChainIdentity, KnownRevision, Revisions, RevisionState
 
 PROMOTE = "promote"
 """Verb on Chains that lets a revision serve without a passed evaluation."""

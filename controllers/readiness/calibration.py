@@ -21,7 +21,7 @@ from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import Investigation
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.calibration import Verdicts
+from tarsy.store.judging.calibration import Verdicts
 
 CALIBRATION_SECONDS = 60.0
 """Seconds until the verdicts on the findings of a Chain are counted again."""

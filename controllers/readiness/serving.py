@@ -20,7 +20,7 @@ from tarsy.llm.protocol import ModelErrorCode
 from tarsy.resources.meta import Condition, Conditions, condition, set_condition
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
-from tarsy.store.calls import EndedCall
+from tarsy.store.runs.calls import EndedCall
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ ANSWERS = "It answered a recent call of a run."
 
 
 class CallReader(Protocol):
-    """Reads the calls that ended after a moment, the oldest first (`tarsy.store.calls`)."""
+    """Reads the calls that ended after a moment, the oldest first (`tarsy.store.runs.calls`)."""
 
     async def ended_since(self, moment: datetime) -> list[EndedCall]: ...
 

@@ -20,7 +20,7 @@ from tarsy.plan.model import ObjectRef, Plan
 from tarsy.record.run import Failure
 from tarsy.resources.v1alpha1 import MCPServer
 from tarsy.resources.v1alpha1.common import Author
-from tarsy.store.runs import ParkedRun, Runs
+from tarsy.store.runs.lifecycle import ParkedRun, Runs
 
 _log = logging.getLogger(__name__)
 

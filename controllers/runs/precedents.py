@@ -32,7 +32,7 @@ from tarsy.resources.v1alpha1.alert import AlertContent, AlertSpec
 from tarsy.resources.v1alpha1.common import Author
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 from tarsy.store.errors import StoreError
-from tarsy.store.precedents import PrecedentQuery, precedent_keys
+from tarsy.store.reading.precedents import PrecedentQuery, precedent_keys
 
 _log = logging.getLogger(__name__)
 

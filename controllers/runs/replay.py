@@ -31,8 +31,8 @@ from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import ConfigMapKeyRef, NameRef, ObjectRef
 from tarsy.resources.v1alpha1.eval_suite import CaseSource
 from tarsy.resources.v1alpha1.investigation import EvalCaseRef, Replay
-from tarsy.store.evals import StoredRecording
-from tarsy.store.replays import ReplaySource
+from tarsy.store.judging.evals import StoredRecording
+from tarsy.store.judging.replays import ReplaySource
 
 _RECORDED = "(recorded)"
 """Stands for the text of the alert where a plan is made: a plan does not depend on it."""

@@ -29,7 +29,7 @@ from tarsy.record.run import InvestigationRecord
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, Investigation
 from tarsy.resources.v1alpha1.common import WEEK_SECONDS
 from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
-from tarsy.store.reads import Published, Reads
+from tarsy.store.reading.reads import Published, Reads
 
 AT_ONCE = 1000
 """Maximum records of one query."""

@@ -40,7 +40,7 @@ from tarsy.record.conditions import phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.v1alpha1 import ChatMessage
 from tarsy.store.errors import StoreError
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy.store.slack import SlackMention, SlackOutcome, SlackQuestion, SlackQuestions
 
 _log = logging.getLogger(__name__)

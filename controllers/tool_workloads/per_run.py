@@ -27,7 +27,7 @@ from tarsy.kube.tokens import TokenProblem
 from tarsy.mcp.errors import OpenFailed
 from tarsy.plan.workload import workload_name
 from tarsy.resources.v1alpha1.mcp_server import MCPServer
-from tarsy.store.workloads import RunningServers
+from tarsy.store.runs.workloads import RunningServers
 
 _log = logging.getLogger(__name__)
 

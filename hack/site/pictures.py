@@ -25,7 +25,7 @@ from rich.text import Text
 from tarsy.cli.runs.render import RunSummary, event_block, outcome_block
 from tarsy.http.web_ui import is_built
 from tarsy.store.database import open_pool
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy_dev.model import demo_script
 from tarsy_dev.objects import put
 from tarsy_dev.sample import SHOP, let_agents_read, put_before, put_scenario, sample_alert

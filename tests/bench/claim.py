@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 import asyncpg
 from tests.bench.figures import Figure, Result, percentile
 
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
+from tarsy.store.runs.claims import Claims
 from tarsy_dev.postgres import LocalPostgres
 
 PLACES = 20

@@ -24,8 +24,8 @@ from tarsy.masking import default_masker
 from tarsy.observe.metric_table import HISTORY_CHANGES, HISTORY_SHED
 from tarsy.observe.metrics import Metrics
 from tarsy.store.database import open_pool
-from tarsy.store.history_retention import HistoryRetention
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.history.object_history import ObjectHistory
+from tarsy.store.history.retention import HistoryRetention
 
 KINDS = ("ConfigMap", "Deployment", "Pod", "Service")
 TICK_SECONDS = 0.001

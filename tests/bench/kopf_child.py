@@ -29,8 +29,8 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.resources.v1alpha1 import KINDS
 from tarsy.store.database import open_pool
 from tarsy.store.questions import Questions
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import Runs
 
 _seen = {"events": 0}
 

@@ -17,8 +17,8 @@ from tests.bench.figures import Figure, Result, spread
 from tarsy.record.run import State
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
-from tarsy.store.reads import Reads
-from tarsy.store.search import LOOKED_AT, Filters, Search, Sort
+from tarsy.store.reading.reads import Reads
+from tarsy.store.reading.search import LOOKED_AT, Filters, Search, Sort
 from tarsy_dev.postgres import LocalPostgres
 
 RUNS_A_TRANSACTION = 5000

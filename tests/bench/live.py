@@ -25,11 +25,11 @@ from tests.bench.stamp_server import MICROSECONDS
 from tarsy.plan.model import AgentLimits, Backend
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
-from tarsy.store.runs import NewRun, Runs
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import NewRun, Runs
+from tarsy.store.runs.writer import RunWriter
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.notifier import Notifier
 from tarsy_dev.apiserver.process import free_port

@@ -16,7 +16,7 @@ from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.store.database import open_pool
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 from unit.http.api import FakeKube

@@ -26,11 +26,11 @@ from tarsy.evidence.alert_words import alert_words
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.precedent import MOST_PRECEDENTS
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
-from tarsy.store.precedents import PrecedentQuery, PrecedentSearch, precedent_keys
-from tarsy.store.runs import Runs
+from tarsy.store.reading.precedents import PrecedentQuery, PrecedentSearch, precedent_keys
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 from tarsy_dev.incidents.cases import ALERT_TYPE
 from tarsy_dev.incidents.corpus import Incident, load_incidents
 from tarsy_dev.postgres import LocalPostgres

@@ -25,11 +25,11 @@ from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Investigation
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy.store.retention import Retention
+from tarsy.store.runs.claims import Claims
 from tarsy_dev.objects import put
 from tarsy_dev.stack import Stack, running_stack
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from e2e.tenant import Tenant
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 
 def turns(tenant: Tenant) -> Counter[tuple[str, int]]:

@@ -25,7 +25,7 @@ from e2e.waiting import until
 from tarsy.client.aggregated import AggregatedClient
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.kube.client import KubeClient
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.sealing.sealed_record import SealedRecord
 from tarsy_dev.objects import manifest, put
 
 pytestmark = [pytest.mark.newer_api, pytest.mark.timeout(1200)]

@@ -23,7 +23,7 @@ pytestmark = [
 LIMIT = 3
 WORKERS = 8
 REGISTERED = "SELECT count(*) FROM worker WHERE started_at > $1"
-WITHOUT_LOCK = "import os, tarsy.store.claims; tarsy.store.claims.CLAIM_LOCK += os.getpid()"
+WITHOUT_LOCK = "import os, tarsy.store.runs.claims; tarsy.store.runs.claims.CLAIM_LOCK += os.getpid()"
 """Each process takes a lock of its own, which locks out nobody."""
 
 SCRIPT = f"agents: {{agent: [{{text: {ANSWER}, tokens: 5, first_token_ms: 50, per_token_ms: 10}}]}}"

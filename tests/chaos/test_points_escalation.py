@@ -11,7 +11,7 @@ from chaos.fleet import Fleet
 from chaos.points import Gate, Points
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 pytestmark = [
     pytest.mark.timeout(600),

@@ -10,7 +10,7 @@ from chaos.fleet import Fleet
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
 from tarsy.record.score import ScoreState, StoredScore
-from tarsy.store.scores import Scores
+from tarsy.store.judging.scores import Scores
 
 pytestmark = [
     pytest.mark.timeout(600),

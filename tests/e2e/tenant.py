@@ -22,7 +22,7 @@ from tarsy.kube.credentials import LABEL
 from tarsy.kube.kinds import path
 from tarsy.record.run import InvestigationRecord
 from tarsy.resources.meta import API_VERSION
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy_dev.model import ScriptedModel, parse_script
 from tarsy_dev.objects import put
 from tarsy_dev.stack import bind_secret_role

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy_dev.model.journal import RequestOutcome
 
 SCRIPT = f"""

@@ -23,10 +23,10 @@ from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.observe.metric_table import STREAMS
 from tarsy.store.database import open_pool
-from tarsy.store.gauges import watch_pool
+from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.intake import Intake
-from tarsy.store.object_history import ObjectHistory
-from tarsy.store.reads import Reads
+from tarsy.store.reading.gauges import watch_pool
+from tarsy.store.reading.reads import Reads
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 

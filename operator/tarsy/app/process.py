@@ -37,9 +37,9 @@ from tarsy.runtime.rate_limiter import SharedModels
 from tarsy.runtime.service_account_tokens import ActingToolboxes, cluster_of
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
-from tarsy.store.gauges import watch_pool
+from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.migrate import migrate
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.reading.gauges import watch_pool
 from tarsy.stream.listener import Listener
 
 _log = logging.getLogger(__name__)

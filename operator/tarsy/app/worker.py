@@ -25,11 +25,11 @@ from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
 from tarsy.store.approvals import ApprovalStore
-from tarsy.store.claims import ClaimedRun, Claims
-from tarsy.store.parking import ParkingLimits
-from tarsy.store.rate_limit_slots import ProviderSlots
-from tarsy.store.runs import Runs
-from tarsy.store.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, NotifyFunction
+from tarsy.store.runs.claims import ClaimedRun, Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.parking import ParkingLimits
+from tarsy.store.runs.rate_limit_slots import ProviderSlots
+from tarsy.store.runs.wakeups import FOLLOW_CHANNEL, QUEUE_CHANNEL, TURN_CHANNEL, NotifyFunction
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tarsy.cli.console import new_console
 from tarsy.store.database import open_pool
-from tarsy.store.history_retention import HistoryRetention
+from tarsy.store.history.retention import HistoryRetention
 from tarsy.store.migrate import require_current
 from tarsy.store.retention import OldRecords, Retention
 

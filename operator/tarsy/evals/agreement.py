@@ -13,7 +13,7 @@ from tarsy.evals.checklist import CheckedAnswer, ChecklistAnswer
 from tarsy.evals.spending import budget_reached
 from tarsy.evals.statistics import cohen_kappa
 from tarsy.resources.v1alpha1.judge import JudgeBudget
-from tarsy.store.judge_calls import JudgeUsage
+from tarsy.store.judging.judge_calls import JudgeUsage
 
 FEWEST_ANSWERS: Final = 20
 """Answers of people that an agreement needs: of fewer, chance makes any."""

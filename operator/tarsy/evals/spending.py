@@ -2,8 +2,8 @@
 
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
 from tarsy.resources.v1alpha1.judge import JudgeBudget
-from tarsy.store.evals import EvalUsage
-from tarsy.store.judge_calls import JudgeUsage
+from tarsy.store.judging.evals import EvalUsage
+from tarsy.store.judging.judge_calls import JudgeUsage
 
 
 def budget_reached(

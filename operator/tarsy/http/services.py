@@ -20,9 +20,9 @@ from tarsy.http.unstarted import UnstartedScans
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.record.shown_confidence import HIGH_FLOOR, HighVerdicts
-from tarsy.store.calibration import ChainKey, Verdicts
-from tarsy.store.object_history import ObjectHistory
-from tarsy.store.reads import Reads
+from tarsy.store.history.object_history import ObjectHistory
+from tarsy.store.judging.calibration import ChainKey, Verdicts
+from tarsy.store.reading.reads import Reads
 
 if TYPE_CHECKING:
     from tarsy.http.intake.texts import LargeTexts

@@ -166,7 +166,7 @@ class CallOwner:
 
 @dataclass(frozen=True, slots=True)
 class ModelCallDetail:
-    """A model call with its whole answer; `tarsy.store.reads.Reads.sent` returns the request."""
+    """A model call with its whole answer; `tarsy.store.reading.reads.Reads.sent` returns the request."""
 
     of: CallOwner
     call: ModelCallTrace

@@ -28,7 +28,7 @@ from tarsy.runtime.approving.declared import TargetsUnknown
 from tarsy.runtime.approving.examination import CallExaminer, ExaminedCall
 from tarsy.runtime.approving.reading import TargetsUnread
 from tarsy.store.approvals import ApprovalRecord, ApprovalRequest, ApprovalStore
-from tarsy.store.claims import ClaimedRun
+from tarsy.store.runs.claims import ClaimedRun
 
 APPROVAL_SECONDS = 2 * 3600.0
 """Time that people have to decide, unless the run may wait for less."""

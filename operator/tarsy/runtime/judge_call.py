@@ -20,8 +20,8 @@ from tarsy.evals.checklist import (
 )
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode, WaitChunk
 from tarsy.plan.model import AgentLimits, ProviderPlan
-from tarsy.store.judge_calls import EndedJudgeCall
-from tarsy.store.judge_spending import NOT_SENT, JudgeSpending
+from tarsy.store.judging.judge_calls import EndedJudgeCall
+from tarsy.store.judging.judge_spending import NOT_SENT, JudgeSpending
 
 _log = logging.getLogger(__name__)
 

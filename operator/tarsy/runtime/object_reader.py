@@ -24,7 +24,7 @@ from tarsy.plan.model import ChangesPlan, MaskingPlan
 from tarsy.runtime.approving.examination import CallExaminer
 from tarsy.runtime.approving.reading import TargetReader
 from tarsy.runtime.service_account_tokens import RunTokens
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.history.object_history import ObjectHistory
 
 _WITHHELD = "[withheld: it could not be searched for secrets]"
 _NOT_THE_READERS = "may not be listed"

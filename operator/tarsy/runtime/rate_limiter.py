@@ -19,8 +19,8 @@ from tarsy.observe.metric_table import LIMIT_WAIT
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import ProviderPlan
 from tarsy.store.errors import StoreError
-from tarsy.store.rate_limit_slots import Held, ProviderSlots, provider_key
-from tarsy.store.wakeups import TURN_CHANNEL
+from tarsy.store.runs.rate_limit_slots import Held, ProviderSlots, provider_key
+from tarsy.store.runs.wakeups import TURN_CHANNEL
 
 _log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from tarsy.record.boundaries import OfferedTools
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.replay import KnownChanges, ReplayReport, Rung
 from tarsy.record.run import ExecutionRecord, ExecutionStart, RunOutcome, StageRecord, StageStart
-from tarsy.store.claims import ClaimedRun
-from tarsy.store.replays import Replays
+from tarsy.store.judging.replays import Replays
+from tarsy.store.runs.claims import ClaimedRun
 
 _MADE_UP = "A model made up the answers to {made_up} of {calls} tool calls of this replay; they support no claim."
 

@@ -48,14 +48,14 @@ from tarsy.runtime.run_metrics import RunMeter
 from tarsy.runtime.service_account_tokens import ActingToolboxes
 from tarsy.runtime.tracing_observer import TracingObserver, begin_trace, end_trace
 from tarsy.runtime.workloads import RunToolboxes
-from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreError
-from tarsy.store.parking import ParkingLimits
+from tarsy.store.judging.replays import Replays
 from tarsy.store.questions import Questions
-from tarsy.store.replays import Replays
-from tarsy.store.runs import Runs
-from tarsy.store.wakeups import NotifyFunction
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.claims import ClaimedRun
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.parking import ParkingLimits
+from tarsy.store.runs.wakeups import NotifyFunction
+from tarsy.store.runs.writer import RunWriter
 from tarsy.stream.deltas import Deltas
 
 _log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from tarsy.plan.model import ProviderPlan
 from tarsy.record.score import MissingTool, Score
 from tarsy.record.usage import Usage
 from tarsy.runtime.judge_call import JUDGE_LEASE_SECONDS, NoReply, reply_of_judge
-from tarsy.store.judge_spending import NOT_SENT, JudgeSpending
-from tarsy.store.scores import EndedScore, ScoreReservation
+from tarsy.store.judging.judge_spending import NOT_SENT, JudgeSpending
+from tarsy.store.judging.scores import EndedScore, ScoreReservation
 
 
 def score_reservation(asked: ScoreRequest, provider: ProviderPlan) -> ScoreReservation:

@@ -19,7 +19,7 @@ from tarsy.record.run import ExecutionOutcome, ExecutionStart, RunOutcome, Stage
 from tarsy.record.timeline import Event
 from tarsy.runtime.observed_recorder import RunObserver
 from tarsy.runtime.span_content import asked_of_model, asked_of_tool, openinference, said_by_model, said_by_tool
-from tarsy.store.claims import ClaimedRun
+from tarsy.store.runs.claims import ClaimedRun
 
 _TOOL_ERROR = "tool_error"
 OUTCOME_UNKNOWN = "outcome_unknown"

@@ -24,8 +24,8 @@ from tarsy.runtime.run import Runner
 from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.runtime.run_metrics import kind
 from tarsy.runtime.settings import WorkerSettings
-from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.errors import SchemaMismatch, StoreError, WorkerLost
+from tarsy.store.runs.claims import ClaimedRun, Claims
 
 _log = logging.getLogger(__name__)
 LAPSE_SECONDS = (0.05, 0.15)

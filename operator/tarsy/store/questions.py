@@ -22,11 +22,12 @@ from tarsy.record.run import State
 from tarsy.record.text import clean
 from tarsy.record.timeline import TimelineEvent
 from tarsy.record.work import AgentWork, Exchange, PastWork, StageWork
-from tarsy.store import rows, seal
+from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.migrate import plan_version
 from tarsy.store.queries import load
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.sealing import seal
 
 QUESTIONS_WITH_WORK = 20
 """Number of latest earlier questions that are read with the work behind their answers."""

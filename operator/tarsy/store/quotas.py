@@ -15,10 +15,10 @@ import orjson
 
 from tarsy.record.quota import QUOTA_EXCEEDED, QuotaLimits, QuotaRefusal, QuotaUsage
 from tarsy.record.run import Failure, RunOutcome, State
-from tarsy.store.closing import close_run
 from tarsy.store.database import call
 from tarsy.store.queries import load
-from tarsy.store.wakeups import QUEUE_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.closing import close_run
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL, NotifyFunction, silent
 
 REFUSED_STATE = "TQ001"
 """SQLSTATE of a model call that does not fit."""

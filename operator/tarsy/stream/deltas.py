@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
 from tarsy.store.queries import load
-from tarsy.store.wakeups import DELTA_CHANNEL, FOLLOW_CHANNEL
+from tarsy.store.runs.wakeups import DELTA_CHANNEL, FOLLOW_CHANNEL
 from tarsy.stream.follow_requests import KEEP_SECONDS, read_follow
 
 TICK_SECONDS = 0.02

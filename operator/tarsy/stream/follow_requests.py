@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from uuid import UUID
 
-from tarsy.store.wakeups import FOLLOW_CHANNEL, NotifyFunction
+from tarsy.store.runs.wakeups import FOLLOW_CHANNEL, NotifyFunction
 
 _AGAIN_SECONDS = 10.0
 KEEP_SECONDS = 30.0

@@ -15,7 +15,7 @@ import asyncpg
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
 from tarsy.store.queries import load
-from tarsy.store.wakeups import RUN_CHANNEL
+from tarsy.store.runs.wakeups import RUN_CHANNEL
 
 _log = logging.getLogger(__name__)
 

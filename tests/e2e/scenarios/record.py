@@ -17,8 +17,8 @@ from tarsy.record.ids import call_ref
 from tarsy.record.messages import Message
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.timeline import TimelineEvent
-from tarsy.store.reads import Reads
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.reading.reads import Reads
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 _STAGES = "SELECT * FROM stage WHERE investigation = $1 ORDER BY index"
 _EXECUTIONS = """

@@ -41,7 +41,7 @@ from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import ServerPlan, Value
 from tarsy.resources.meta import API_VERSION
 from tarsy.runtime.object_reader import ClusterObjects
-from tarsy.store.wakeups import QUEUE_CHANNEL
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL
 from tarsy_dev.objects import documents, put_all
 from wire.scripted_client import Answer
 

@@ -7,7 +7,7 @@ from e2e.scenarios.checkout import ALERT, ANSWERS, CONFIGURATION, ON_CALL
 from e2e.scenarios.layers import as_yaml
 from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 
 RIGHTS = ({"apiGroups": ["tarsy.dev"], "resources": ["chains"], "verbs": ["use"]},)
 KEY = "checkout-down"

@@ -9,7 +9,7 @@ from e2e.scenarios.layers import as_yaml
 from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 from tarsy.record.review import summarize_reviews
-from tarsy.store.reviews import Reviews
+from tarsy.store.judging.reviews import Reviews
 
 RIGHTS = (
     {"apiGroups": ["tarsy.dev"], "resources": ["chains"], "verbs": ["use"]},

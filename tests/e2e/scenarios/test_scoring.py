@@ -14,7 +14,7 @@ from e2e.scenarios.layers import as_yaml
 from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
 from tarsy.record.score import ScoreState
-from tarsy.store.scores import Scores
+from tarsy.store.judging.scores import Scores
 
 CONFIGURATION = (
     CHAIN

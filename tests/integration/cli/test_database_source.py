@@ -12,7 +12,7 @@ from tarsy.cli.reports.daily_usage import daily_usage_of_database
 from tarsy.cli.reports.usage import usage_of_database
 from tarsy.cli.runs.database_timeline import show_recorded_timeline
 from tarsy.store.errors import StoreError
-from tarsy.store.runs import Runs
+from tarsy.store.runs.lifecycle import Runs
 
 
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])

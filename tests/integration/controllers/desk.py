@@ -46,25 +46,25 @@ from tarsy.resources.v1alpha1 import KINDS
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
-from tarsy.store.calibration import Verdicts
-from tarsy.store.calls import Calls
-from tarsy.store.claims import ClaimedRun, Claims
-from tarsy.store.evals import Evals
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.intake import Intake
-from tarsy.store.judge_calls import JudgeCalls
-from tarsy.store.outcomes import Outcomes
-from tarsy.store.precedents import PrecedentSearch
+from tarsy.store.judging.calibration import Verdicts
+from tarsy.store.judging.evals import Evals
+from tarsy.store.judging.judge_calls import JudgeCalls
+from tarsy.store.judging.outcomes import Outcomes
+from tarsy.store.judging.replays import Replays
+from tarsy.store.judging.reviews import Reviews
+from tarsy.store.judging.scores import Scores
 from tarsy.store.questions import Questions
-from tarsy.store.reads import Reads
-from tarsy.store.replays import Replays
+from tarsy.store.reading.precedents import PrecedentSearch
+from tarsy.store.reading.reads import Reads
 from tarsy.store.retention import Retention
-from tarsy.store.reviews import Reviews
-from tarsy.store.revisions import Revisions
-from tarsy.store.runs import Runs
-from tarsy.store.scores import Scores
+from tarsy.store.runs.calls import Calls
+from tarsy.store.runs.claims import ClaimedRun, Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.revisions import Revisions
+from tarsy.store.runs.workloads import Workloads
 from tarsy.store.tool_definitions import ToolDefinitions
-from tarsy.store.workloads import Workloads
 from unit.controllers.builders import reconcile_context
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from tarsy.plan.workload import workload_name
 from tarsy.record.messages import ToolOutcome
 from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.runtime.workloads import RunToolboxes
-from tarsy.store.claims import ClaimedRun
+from tarsy.store.runs.claims import ClaimedRun
 
 BASE = ("namespace", "serviceaccount", "clusterrole", "role", "secret-reader", "run-secrets", "tool-runner")
 KINDS = ("Job", "Service", "Secret")

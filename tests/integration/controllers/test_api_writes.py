@@ -9,9 +9,9 @@ import pytest
 from integration.controllers.desk import Desk, eventually
 from integration.store.build import stage, writer
 from tarsy.record.run import StageKind, StageOutcome, State
-from tarsy.store.claims import ClaimedRun
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import ClaimedRun
+from tarsy.store.runs.lifecycle import NewRun, Runs
 
 MOST = 8
 

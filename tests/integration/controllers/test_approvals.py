@@ -14,7 +14,7 @@ from tarsy.record.approval import ApprovalState, GatedCall
 from tarsy.record.run import LeaseLost, State
 from tarsy.record.waiting import Wait, WaitReason
 from tarsy.store.approvals import ApprovalRecord, ApprovalRequest
-from tarsy.store.parking import ParkingLimits
+from tarsy.store.runs.parking import ParkingLimits
 from tarsy_dev.objects import manifest, put
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from integration.controllers.desk import Desk, eventually
 from tarsy.controllers.alert import ACCEPTED_UID
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 
 COUNT = 10
 

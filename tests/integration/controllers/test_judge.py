@@ -12,7 +12,7 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_evals import RIGHT, answer, measure, recording, verdict
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.record.usage import Usage
-from tarsy.store.judge_calls import JudgeCalls
+from tarsy.store.judging.judge_calls import JudgeCalls
 from unit.engine.build import ScriptedModels
 from wire.scripted_client import Answer
 
@@ -196,8 +196,8 @@ async def test_what_is_wrong_with_judge_and_labels_is_told(desk: Desk) -> None:
 
 
 async def test_first_end_of_a_call_stays_and_one_answer_is_enough(desk: Desk) -> None:
-    from tarsy.store.evals import NewEvalRun
-    from tarsy.store.judge_calls import EndedJudgeCall, JudgeItem
+    from tarsy.store.judging.evals import NewEvalRun
+    from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeItem
 
     run, item = uuid4(), JudgeItem("oom", "sample", 0)
     new = NewEvalRun(run, "shop", "ns", "one", uuid4(), "s", "d", {}, "c", "shop", "r")

@@ -18,7 +18,7 @@ from tarsy.controllers.promotion.promoted import with_promotion
 from tarsy.kube.client import ApiError
 from tarsy.plan.model import Plan
 from tarsy.resources.v1alpha1 import Chain
-from tarsy.store.revisions import RevisionState
+from tarsy.store.runs.revisions import RevisionState
 
 GATE = {"policy": "WhenPassed", "suiteRef": {"name": "shop"}}
 JANE = {"username": "jane", "groups": ["promoters"]}

@@ -10,7 +10,7 @@ import rights
 from integration.controllers.desk import Desk, eventually
 from tarsy.record.review import ReviewState, summarize_reviews
 from tarsy.record.shown_confidence import HIGH_FLOOR
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 
 ANNA = {"username": "anna", "groups": ["reviewers"]}
 BEN = {"username": "ben", "groups": ["reviewers"]}

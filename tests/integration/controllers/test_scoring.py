@@ -15,7 +15,7 @@ from tarsy.record.run import RunOutcome, State
 from tarsy.record.score import ScoreState, StoredScore
 from tarsy.record.usage import Usage
 from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
-from tarsy.store.scores import Scores
+from tarsy.store.judging.scores import Scores
 from unit.engine.build import ScriptedModels
 from wire.scripted_client import Answer
 

@@ -24,8 +24,8 @@ from tarsy.observe.metrics import Metrics
 from tarsy.plan.destinations import Destinations
 from tarsy.plan.model import SecretKey
 from tarsy.record.run import RunOutcome, State
+from tarsy.store.reading.trace import Trace
 from tarsy.store.slack import SlackQuestions
-from tarsy.store.trace import Trace
 from wire.slack import APP_TOKEN, BOT_TOKEN, CHANNEL, TEAM, Slack, slack_server
 
 ANN, BOB, EVE = "U0000000ANN", "U0000000BOB", "U0000000EVE"

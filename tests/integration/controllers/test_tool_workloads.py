@@ -26,7 +26,7 @@ from tarsy.plan.model import ServerPlan
 from tarsy.plan.workload import workload_name
 from tarsy.record.messages import ToolOutcome
 from tarsy.runtime.workloads import RunToolboxes
-from tarsy.store.claims import ClaimedRun
+from tarsy.store.runs.claims import ClaimedRun
 from tarsy_dev.objects import documents
 
 KINDS = ("Deployment", "Service", "Secret", "NetworkPolicy")

@@ -22,8 +22,8 @@ from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
 from tarsy.observe.metrics import Metrics
 from tarsy.record.object_history import ObjectVersion, Unwatched, WatchState
-from tarsy.store.history_retention import HistoryRetention
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.history.object_history import ObjectHistory
+from tarsy.store.history.retention import HistoryRetention
 
 KEY = b"a key of the installation, 32 bytes long"
 KINDS = tuple(kind.kind for kind in RECORDED_KINDS)

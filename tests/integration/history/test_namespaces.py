@@ -11,7 +11,7 @@ from tarsy.controllers.history.recorder import HistoryRecorder, HistoryWatches
 from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
-from tarsy.store.history_retention import HistoryRetention
+from tarsy.store.history.retention import HistoryRetention
 
 pytestmark = pytest.mark.timeout(180)
 

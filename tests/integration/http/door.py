@@ -24,7 +24,7 @@ from tarsy.kube.credentials import LABEL, Secrets
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.meta import API_VERSION
 from tarsy.store.intake import Intake
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 
 CREATE = [{"apiGroups": ["tarsy.dev"], "resources": ["alerts"], "verbs": ["create"]}]
 SENDER = "prometheus"

@@ -12,7 +12,7 @@ import rights
 from integration.store.build import new_run
 from tarsy.http.services import Services
 from tarsy.resources.meta import API_VERSION
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.runs.lifecycle import NewRun, Runs
 
 Rules = Sequence[Mapping[str, Sequence[str]]]
 

@@ -25,7 +25,7 @@ from tarsy.client.errors import ApiUseError
 from tarsy.kube.client import ApiError
 from tarsy.record.ids import call_ref
 from tarsy.store.approvals import ApprovalRequest, ApprovalStore
-from tarsy.store.claims import Claims
+from tarsy.store.runs.claims import Claims
 from tarsy_dev.objects import manifest, put
 
 DIGEST, OTHER = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"

@@ -40,7 +40,7 @@ from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.credentials import Secrets
 from tarsy.observe.metrics import Metrics
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.runs.lifecycle import NewRun, Runs
 from tarsy_dev.apiserver.process import free_port
 from tarsy_dev.objects import put
 

@@ -6,7 +6,7 @@ import pytest
 
 from integration.http.site import Site, Visitor, condition
 from integration.store.build import PROMPT, claimed_run, execution, model_call, model_result, stage, worker, writer
-from tarsy.store.claims import Claims
+from tarsy.store.runs.claims import Claims
 from tarsy.store.tool_definitions import DEFINITION_CHARACTERS, DEFINITIONS_KEPT, ToolDefinitions
 
 READY = [condition("Ready", "True")]

@@ -5,7 +5,7 @@ from typing import Any
 from integration.http.site import Site, Visitor, condition
 from integration.store.build import PROMPT, execution, model_call, model_result, new_run, stage, worker, writer
 from tarsy.plan.model import ObjectRef
-from tarsy.store.claims import Claims
+from tarsy.store.runs.claims import Claims
 
 CHAIN = {"alertTypes": ["PodCrash"], "stages": [{"name": "look", "agents": [{"name": "investigator"}]}]}
 READY = [condition("Ready", "True")]

@@ -8,10 +8,10 @@ from integration.http.site import Site, Visitor, condition, uid
 from integration.store.build import worker
 from tarsy.record.replay import ReplayReport
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.claims import Claims
-from tarsy.store.evals import EndedSample, Evals, NewEvalRun
-from tarsy.store.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
-from tarsy.store.runs import Runs
+from tarsy.store.judging.evals import EndedSample, Evals, NewEvalRun
+from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 EXPECT = {"rootCause": {"entities": ["Deployment/checkout"]}}
 OLD, NEW = "1" * 16, "2" * 16

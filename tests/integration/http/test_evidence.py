@@ -24,9 +24,9 @@ from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.record.object_history import Unwatched, WatchState
-from tarsy.store.claims import Claims
-from tarsy.store.history_retention import HistoryRetention
-from tarsy.store.object_history import ObjectHistory
+from tarsy.store.history.object_history import ObjectHistory
+from tarsy.store.history.retention import HistoryRetention
+from tarsy.store.runs.claims import Claims
 from tarsy_dev.apiserver.process import free_port
 
 Rule = dict[str, list[str]]

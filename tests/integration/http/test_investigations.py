@@ -10,8 +10,8 @@ from integration.store.build import event, execution, model_call, model_result, 
 from tarsy.plan.model import PlannedBudget
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.run import Failure, RunOutcome, State
-from tarsy.store.claims import Claims
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import NewRun, Runs
 
 LIST = [{"apiGroups": ["tarsy.dev"], "resources": ["investigations"], "verbs": ["list", "get"]}]
 

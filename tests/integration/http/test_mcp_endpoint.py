@@ -30,9 +30,9 @@ from tarsy.http.mcp_endpoint.results import FENCE, NOTICE
 from tarsy.http.mcp_endpoint.tools import ENDPOINT_TOOLS
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.claims import Claims
-from tarsy.store.runs import NewRun, Runs
-from tarsy.store.wakeups import RUN_CHANNEL
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import NewRun, Runs
+from tarsy.store.runs.wakeups import RUN_CHANNEL
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 

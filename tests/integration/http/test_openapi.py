@@ -27,10 +27,10 @@ from integration.store.build import (
 from tarsy.record import ids
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.claims import Claims
-from tarsy.store.evals import EndedSample, Evals, NewEvalRun
+from tarsy.store.judging.evals import EndedSample, Evals, NewEvalRun
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.runs import Runs
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 
 async def _seeded(site: Site, namespace: str) -> dict[str, Mapping[str, str]]:

@@ -16,10 +16,10 @@ from tarsy.record.finding import Confidence, Finding
 from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.shown_confidence import HighVerdicts
-from tarsy.store.claims import Claims
-from tarsy.store.reads import Reads
-from tarsy.store.reviews import Reviews
-from tarsy.store.runs import Runs
+from tarsy.store.judging.reviews import Reviews
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 REVIEWER = [{"apiGroups": ["tarsy.dev"], "resources": ["reviews"], "verbs": ["create"]}]
 READER = [

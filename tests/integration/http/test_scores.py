@@ -12,7 +12,7 @@ from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
 from tarsy.record.score import FailureTag, MissingTool, Score
 from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
-from tarsy.store.scores import EndedScore, ScoreReservation, Scores
+from tarsy.store.judging.scores import EndedScore, ScoreReservation, Scores
 
 READER = [
     {"apiGroups": ["record.tarsy.dev"], "resources": ["investigations/score", "evalsuites/scores"], "verbs": ["get"]}

@@ -24,8 +24,8 @@ from tarsy.record.integrity import Integrity
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
-from tarsy.store.claims import Claims
-from tarsy.store.runs import Runs
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 TIMELINE = {"apiGroups": ["record.tarsy.dev"], "resources": ["investigations/timeline"], "verbs": ["get"]}
 TRACE = {"apiGroups": ["record.tarsy.dev"], "resources": ["investigations/trace"], "verbs": ["get"]}

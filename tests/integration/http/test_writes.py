@@ -15,10 +15,10 @@ from tarsy.http.routes.alerts import ALERT_BODY_BYTES
 from tarsy.http.views.alerts import MAX_SUBMITTED_BYTES
 from tarsy.record.run import RunOutcome, State
 from tarsy.resources.v1alpha1.alert import MAX_DATA_BYTES
-from tarsy.store.claims import Claims
 from tarsy.store.intake import Intake
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.runs import Runs
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 PRODUCT = "tarsy.dev"
 ALERT = {"alertType": "PodCrash", "data": "a pod crashes"}

@@ -21,10 +21,10 @@ from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.record.timeline import EventStatus
-from tarsy.store.claims import Claims
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.reads import Reads
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.writer import RunWriter
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 from unit.http.api import FakeKube

@@ -14,10 +14,10 @@ from tarsy.plan.model import ProviderPlan
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
-from tarsy.store.runs import Runs
-from tarsy.store.wakeups import FOLLOW_CHANNEL
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.wakeups import FOLLOW_CHANNEL
 from tarsy.stream.deltas import Deltas
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier

@@ -14,8 +14,8 @@ import pytest
 from integration.live.api import CHANNEL, Socket, serving
 from tarsy.plan.model import AgentLimits
 from tarsy.record.timeline import EventStatus
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import NewRun, Runs
 from unit.engine.build import agent, plan, stage
 
 ELSEWHERE = Path(__file__).parent / "elsewhere.py"

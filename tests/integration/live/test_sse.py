@@ -9,7 +9,7 @@ from integration.live.api import ONE, PATIENCE, asked, changes, eventually, fram
 from tarsy.http.live import sse
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
-from tarsy.store.runs import Runs
+from tarsy.store.runs.lifecycle import Runs
 
 
 async def test_events_are_followed_and_gone_on_with_from_the_last_id(dsn: str, pool: asyncpg.Pool) -> None:

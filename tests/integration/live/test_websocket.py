@@ -13,7 +13,7 @@ from integration.store.build import event, new_run
 from tarsy.http.live.cursor import read_cursor
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventStatus
-from tarsy.store.runs import Runs
+from tarsy.store.runs.lifecycle import Runs
 
 
 async def test_follower_is_told_what_was_and_what_comes(dsn: str, pool: asyncpg.Pool) -> None:

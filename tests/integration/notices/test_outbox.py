@@ -19,10 +19,10 @@ from tarsy.plan.model import SecretKey
 from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import Investigation
-from tarsy.store.gauges import Gauges
-from tarsy.store.notices import Notices
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.gauges import Gauges
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.notices import Notices
 from tarsy.store.slack import SlackQuestions
 from wire.receiver import KEY, TOKEN, Receiver, receiving
 

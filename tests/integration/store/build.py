@@ -13,10 +13,10 @@ from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
 from tarsy.record.run import ExecutionStart, LoopState, ModelCallKind, StageKind, StageStart
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.usage import Usage
-from tarsy.store.claims import Claims
-from tarsy.store.held_steps import HOLD_SECONDS
-from tarsy.store.runs import NewRun, Runs
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.held_steps import HOLD_SECONDS
+from tarsy.store.runs.lifecycle import NewRun, Runs
+from tarsy.store.runs.writer import RunWriter
 
 TOOLS = (ToolDefinition("kubernetes.get", "Gets an object.", {"type": "object"}),)
 

@@ -14,10 +14,10 @@ from tarsy.record.run import InvestigationRecord
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits, WaitingLimits
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.run_control import LocalLease, RunControl
-from tarsy.store.claims import ClaimedRun, Claims
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, ParkingLimits, Runs
-from tarsy.store.wakeups import silent
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import ClaimedRun, Claims
+from tarsy.store.runs.lifecycle import NewRun, ParkingLimits, Runs
+from tarsy.store.runs.wakeups import silent
 from unit.engine.build import Brain, FakeToolboxes, ScriptedModels, agent, by_turn, call, plan, says, stage
 from wire.scripted_client import Answer
 

@@ -39,11 +39,11 @@ from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.messages import ToolOutcome
 from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOutcome, State
 from tarsy.record.timeline import EventStatus
-from tarsy.store.claims import Claims
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.rate_limit_slots import ProviderSlots
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.rate_limit_slots import ProviderSlots
 
 FILE = Path(__file__).with_name("previous.json")
 WORKER, SECOND = UUID(int=1), UUID(int=2)

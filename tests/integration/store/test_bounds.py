@@ -19,10 +19,10 @@ from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import EventType
 from tarsy.record.usage import Usage
-from tarsy.store.claims import Claims
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, Runs
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import NewRun, Runs
+from tarsy.store.runs.writer import RunWriter
 from unit.engine.build import FakeControl, FakeToolboxes, ScriptedModels, agent, call, plan, says, stage
 from wire.scripted_client import Answer
 

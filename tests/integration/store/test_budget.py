@@ -25,9 +25,9 @@ from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.messages import Access, Message, Role, ToolCall
 from tarsy.record.run import Failure, InvestigationRecord, RunOutcome, State
 from tarsy.record.timeline import EventType
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.writer import RunWriter
 
 
 async def begun(pool: asyncpg.Pool) -> tuple[UUID, UUID, RunWriter, UUID]:

@@ -8,10 +8,10 @@ import asyncpg
 from integration.store.build import execution, model_call, model_result, new_run, stage, worker, writer
 from tarsy.plan.model import ObjectRef
 from tarsy.record.run import Failure
-from tarsy.store.calls import Calls
-from tarsy.store.claims import Claims
-from tarsy.store.runs import Runs
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.calls import Calls
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.writer import RunWriter
 
 LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
 

@@ -9,11 +9,11 @@ import pytest
 from integration.store.build import claimed_run, expire, new_run, next_attempt, worker
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.record.usage_report import QueueDepth
-from tarsy.store.claims import CLAIM_LOCK, ClaimedRun, Claims
 from tarsy.store.errors import WorkerLost
 from tarsy.store.migrate import plan_version
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import CLAIM_LOCK, ClaimedRun, Claims
+from tarsy.store.runs.lifecycle import Runs
 
 _WAITING_FOR_LOCK = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 

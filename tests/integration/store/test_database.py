@@ -18,7 +18,7 @@ from tarsy.store import database
 from tarsy.store.database import call, describe_address, open_pool
 from tarsy.store.errors import StoreError, StoreUnavailable
 from tarsy.store.migrate import Migration, migrate, migrations
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy_dev.postgres import LocalPostgres
 
 

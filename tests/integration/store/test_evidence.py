@@ -14,7 +14,7 @@ from integration.store.build import (
 )
 from tarsy.record.ids import call_ref, idempotency_key, tool_call_id
 from tarsy.record.run import ExecutionStart
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.writer import RunWriter
 
 
 async def begun(pool: asyncpg.Pool, **of_run: str) -> tuple[RunWriter, ExecutionStart]:

@@ -24,9 +24,9 @@ from integration.store.build import (
 )
 from tarsy.record.run import LeaseLost, RunOutcome, State
 from tarsy.record.timeline import EventStatus
-from tarsy.store.claims import Claims
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 from unit.engine.recorder_contract import WRITES
 
 

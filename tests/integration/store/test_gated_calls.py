@@ -28,10 +28,10 @@ from tarsy.runtime.approving.examination import CallExaminer
 from tarsy.runtime.approving.reading import TargetReader
 from tarsy.runtime.service_account_tokens import RunTokens
 from tarsy.store.approvals import ApprovalStore
-from tarsy.store.claims import ClaimedRun
-from tarsy.store.runs import Runs
-from tarsy.store.sealed_record import SealedRecord
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
+from tarsy.store.runs.claims import ClaimedRun
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.sealing.sealed_record import SealedRecord
 from unit.engine.build import agent, call, stage
 from wire.scripted_client import Answer
 

@@ -6,9 +6,9 @@ from integration.store.build import new_run, worker
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
 from tarsy.record.run import DesiredState, RunOutcome, State
-from tarsy.store.claims import Claims
-from tarsy.store.gauges import Gauges, watch_pool
-from tarsy.store.runs import Runs
+from tarsy.store.reading.gauges import Gauges, watch_pool
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 
 async def test_an_empty_record_has_nothing_waiting_and_nothing_late(pool: asyncpg.Pool) -> None:

@@ -22,8 +22,8 @@ from integration.store.build import (
 )
 from tarsy.record.boundaries import OfferedTools
 from tarsy.record.run import LeaseLost
-from tarsy.store.reads import Reads
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.writer import RunWriter
 
 LONG = 3600.0
 COUNTERS = (

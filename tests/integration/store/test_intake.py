@@ -9,7 +9,7 @@ import pytest
 
 from integration.store.build import new_run
 from tarsy.store.intake import AlertDraft, Intake, LedgerLine, Occurrence, QueueFull, Received
-from tarsy.store.runs import Runs
+from tarsy.store.runs.lifecycle import Runs
 
 T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 ROUTE = "shop/all"

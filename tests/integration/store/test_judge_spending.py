@@ -12,12 +12,12 @@ from integration.store.test_quotas import LIMIT, a_call, publish, reserved, usag
 from integration.store.test_reviews import ended as ended_run
 from tarsy.record.quota import QuotaRefused
 from tarsy.record.usage import Usage
-from tarsy.store.evals import Evals, NewEvalRun
-from tarsy.store.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
-from tarsy.store.judge_spending import NOT_SENT, JudgeSpending
+from tarsy.store.judging.evals import Evals, NewEvalRun
+from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
+from tarsy.store.judging.judge_spending import NOT_SENT, JudgeSpending
+from tarsy.store.judging.scores import EndedScore, ScoreReservation, Scores
 from tarsy.store.quotas import Quotas
-from tarsy.store.reads import Reads
-from tarsy.store.scores import EndedScore, ScoreReservation, Scores
+from tarsy.store.reading.reads import Reads
 
 SHARE = LIMIT // 2
 """Half of the limit is for replays and judges."""

@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 from integration.databases import EMPTY, create_database
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.errors import OlderWorkers, SchemaMismatch, StoreError, StoreUnavailable
 from tarsy.store.migrate import Migration, migrate, migrations, newest, require_current
+from tarsy.store.runs.claims import Claims
 from tarsy_dev.postgres import LocalPostgres
 
 

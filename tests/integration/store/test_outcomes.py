@@ -16,9 +16,9 @@ from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.store.intake import AlertDraft, Intake, Occurrence, Received
-from tarsy.store.outcomes import Outcomes
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, Runs
+from tarsy.store.judging.outcomes import Outcomes
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import NewRun, Runs
 
 SETTLED, RECURRED, CHANGED = IncidentOutcome
 T0 = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

@@ -12,12 +12,12 @@ from integration.store.build import expire, worker
 from integration.store.parking import SCALE, Fleet, accept, decide, gated_plan, let_pass
 from tarsy.record.run import DesiredState, LeaseLost, State
 from tarsy.record.waiting import Wait, WaitingLimits, WaitReason
-from tarsy.store.claims import Claims
-from tarsy.store.gauges import Gauges
-from tarsy.store.parking import ParkingLimits
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.reading.gauges import Gauges
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.parking import ParkingLimits
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 HOUR = 3600.0
 

@@ -14,15 +14,15 @@ from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.precedent import PrecedentEnding, PrecedentMatch
 from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.claims import Claims
 from tarsy.store.errors import StoreError
-from tarsy.store.precedents import MOST_CANDIDATES, PrecedentQuery, PrecedentSearch, precedent_keys
-from tarsy.store.replays import Replays
+from tarsy.store.judging.replays import Replays
+from tarsy.store.judging.reviews import Reviews
+from tarsy.store.reading.precedents import MOST_CANDIDATES, PrecedentQuery, PrecedentSearch, precedent_keys
+from tarsy.store.reading.trace import Trace
 from tarsy.store.retention import Retention
-from tarsy.store.reviews import Reviews
-from tarsy.store.runs import Runs
-from tarsy.store.sealed_record import SealedRecord
-from tarsy.store.trace import Trace
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 TYPE = plan().alert_type
 CHECKOUT = '{"labels": {"deployment": "checkout", "namespace": "team-a"}}'
@@ -174,8 +174,8 @@ async def test_words_are_found_wherever_they_stand_in_time(
     await ended(pool, "theirs", namespace="team-b")
     await ended(pool, "unsure", confidence=Confidence.INCONCLUSIVE)
     await ended(pool, "latest", alert="deployment=cart is down")
-    monkeypatch.setattr("tarsy.store.precedents._WALKED", walked)
-    monkeypatch.setattr("tarsy.store.precedents._ENOUGH", enough)
+    monkeypatch.setattr("tarsy.store.reading.precedents._WALKED", walked)
+    monkeypatch.setattr("tarsy.store.reading.precedents._ENOUGH", enough)
     names = {name for name, _ in await found(pool, query(workload=None))}
     met = ["later", "older"][: walked - 1]  # the latest run of the namespace is about another workload
     assert names == (set(met) if len(met) >= enough else {"later", "older"})

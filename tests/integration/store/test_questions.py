@@ -8,12 +8,12 @@ import asyncpg
 from integration.store.build import event, execution, expire, new_run, stage, worker, writer
 from tarsy.record.run import DesiredState, RunOutcome, StageKind, StageStart, State
 from tarsy.record.work import Exchange
-from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.questions import QUESTIONS_WITH_WORK, NewQuestion, Questions
-from tarsy.store.reads import Reads
-from tarsy.store.runs import NewRun, Runs
-from tarsy.store.trace import Trace
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.reading.trace import Trace
+from tarsy.store.runs.claims import ClaimedRun, Claims
+from tarsy.store.runs.lifecycle import NewRun, Runs
+from tarsy.store.runs.writer import RunWriter
 
 
 async def _finished(pool: asyncpg.Pool, **of_run: object) -> NewRun:

@@ -8,10 +8,10 @@ import pytest
 from integration.store.build import claimed_run, expire, new_run, worker
 from tarsy.record.queue import WorkerOffer
 from tarsy.record.usage_report import QueueDepth
-from tarsy.store.claims import Claims
-from tarsy.store.queue import Queue
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.queue import Queue
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 OFFER = WorkerOffer(places=20, questions=10, global_limit=100, namespace_limit=5, version="1.2.3")
 

@@ -13,7 +13,7 @@ from tarsy.record.quota import OnExceeded, QuotaLimits
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.waiting import WaitingLimits
 from tarsy.store.quotas import Quotas
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from unit.engine.build import agent, by_turn, call, plan, stage
 from wire.scripted_client import Answer
 

@@ -28,12 +28,12 @@ from tarsy.record.boundaries import ModelCallResult, ModelCallStart
 from tarsy.record.quota import OnExceeded, Period, QuotaLimits, QuotaRefused, QuotaUsage
 from tarsy.record.run import State
 from tarsy.record.usage import Usage
-from tarsy.store.claims import ClaimedRun, Claims
 from tarsy.store.database import open_pool
 from tarsy.store.quotas import HOLD_SECONDS, Quotas
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
-from tarsy.store.wakeups import QUEUE_CHANNEL
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import ClaimedRun, Claims
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL
 
 LIMIT = 1000
 

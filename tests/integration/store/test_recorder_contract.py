@@ -11,8 +11,8 @@ import pytest
 from integration.store.build import claimed_run, next_attempt, writer
 from tarsy.engine.ports import Recorder
 from tarsy.record.timeline import TimelineEvent
-from tarsy.store.reads import Reads
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.reading.reads import Reads
+from tarsy.store.sealing.sealed_record import SealedRecord
 from unit.engine.recorder_contract import RecorderContract, Subject
 
 

@@ -16,11 +16,11 @@ from tarsy.record.messages import ToolDefinition
 from tarsy.record.replay import ReplayedFrom, ReplayReport, Rung
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.store.claims import Claims
-from tarsy.store.replays import Replays
+from tarsy.store.judging.replays import Replays
+from tarsy.store.reading.search import Filters, Search
 from tarsy.store.retention import Retention
-from tarsy.store.runs import REPLAY_VERSION, NewRun, Runs
-from tarsy.store.search import Filters, Search
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import REPLAY_VERSION, NewRun, Runs
 from unit.evals.cassettes import call, cassette
 
 COMPLETED = RunOutcome(State.COMPLETED)

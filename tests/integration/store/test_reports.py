@@ -14,10 +14,10 @@ from integration.store.test_reviews import ended, verdict
 from integration.store.test_usage import begun, called
 from tarsy.record.review import ReviewVerdict
 from tarsy.record.usage_report import DailyUsage, FindingCount, UsageDimension, calendar_days
-from tarsy.store.evals import Evals
-from tarsy.store.reports import OTHERS, Reports
-from tarsy.store.reviews import Reviews
-from tarsy.store.runs import Runs
+from tarsy.store.judging.evals import Evals
+from tarsy.store.judging.reviews import Reviews
+from tarsy.store.reading.reports import OTHERS, Reports
+from tarsy.store.runs.lifecycle import Runs
 
 NOW = datetime(2026, 3, 30, 12, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

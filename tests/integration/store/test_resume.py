@@ -21,7 +21,7 @@ from tarsy.record.run import (
     State,
 )
 from tarsy.record.timeline import EventStatus
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 
 
 async def test_model_call_left_open_is_interrupted_and_counted_apart(pool: asyncpg.Pool) -> None:

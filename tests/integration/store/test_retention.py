@@ -22,10 +22,10 @@ from integration.store.build import (
 )
 from tarsy.record.messages import ToolDefinition
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.claims import Claims
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy.store.retention import PURGE_LOCK, Retention
-from tarsy.store.runs import Runs
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 DAY = 86_400.0
 KEPT = 30 * DAY

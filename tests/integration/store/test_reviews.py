@@ -12,9 +12,9 @@ from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
 from tarsy.record.review import ReviewAction, ReviewActivity, ReviewState, ReviewVerdict
 from tarsy.record.shown_confidence import HighVerdicts
-from tarsy.store.calibration import Verdicts
-from tarsy.store.reviews import ReviewLogFull, Reviews
-from tarsy.store.runs import Runs
+from tarsy.store.judging.calibration import Verdicts
+from tarsy.store.judging.reviews import ReviewLogFull, Reviews
+from tarsy.store.runs.lifecycle import Runs
 
 NEEDS, PROGRESS, REVIEWED = ReviewState
 CAUSE = {"kind": "Deployment", "name": "checkout"}
@@ -96,7 +96,7 @@ async def test_a_deleted_claim_is_released_and_a_verdict_stays(pool: asyncpg.Poo
 
 
 async def test_a_log_is_bounded(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tarsy.store.reviews.MAX_REVIEW_ACTIVITIES", 3)
+    monkeypatch.setattr("tarsy.store.judging.reviews.MAX_REVIEW_ACTIVITIES", 3)
     reviews, run = Reviews(pool), await ended(pool, "a")
     for author in ("anna", "ben", "eve"):
         await reviews.note(run, uuid4(), claim(author))

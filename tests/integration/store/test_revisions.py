@@ -5,7 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from tarsy.store.revisions import KEPT, ChainIdentity, KnownRevision, Revisions, RevisionState
+from tarsy.store.runs.revisions import KEPT, ChainIdentity, KnownRevision, Revisions, RevisionState
 
 PODS = ChainIdentity("uid-1", "team-a", "pods")
 CANDIDATE, SERVING, REJECTED, RETIRED = RevisionState

@@ -22,9 +22,9 @@ from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, StageKind, State
 from tarsy.record.timeline import EventStatus, EventType
 from tarsy.record.usage_report import QueueDepth
-from tarsy.store.claims import Claims
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import Runs
 
 
 async def test_accepting_twice_is_accepting_once(pool: asyncpg.Pool) -> None:

@@ -13,7 +13,7 @@ from integration.store.test_reviews import ended
 from tarsy.observe.metric_table import SCORE_POINTS, SCORES, SCORING_TOKENS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.score import FailureTag, MissingTool, Score, ScoreState
-from tarsy.store.scores import EndedScore, ScoreItem, ScoreReservation, Scores
+from tarsy.store.judging.scores import EndedScore, ScoreItem, ScoreReservation, Scores
 
 CHAIN, SPACE = "crashloop", "uid-of-team-a"
 MOST = ScoreReservation(1_000, Decimal("0.10"))

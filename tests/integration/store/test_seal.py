@@ -31,10 +31,10 @@ from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOu
 from tarsy.record.seal import FlawKind, PublishedSeal
 from tarsy.record.timeline import EventStatus
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy.store.retention import Retention
-from tarsy.store.runs import Runs
-from tarsy.store.sealed_record import SealedRecord
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 TOOL = ToolDefinition("kubernetes.get", "Gets an object.", {"type": "object"})
 STATE = {"signature": "s", "small": 1e-7, "large": 1e16, "minus": -0.0, "control": "a\x07b", "deep": [{"x": 1.5}]}

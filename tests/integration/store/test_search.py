@@ -17,12 +17,12 @@ from tarsy.record.finding import Confidence, Finding
 from tarsy.record.flaws import Flaw
 from tarsy.record.listing import InvestigationCount, PagePosition
 from tarsy.record.run import DesiredState, RunOutcome, State
-from tarsy.store import search
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate, migrations
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.runs import Runs
-from tarsy.store.search import Filters, Search, Sort, pattern, tsquery
+from tarsy.store.reading import search
+from tarsy.store.reading.search import Filters, Search, Sort, pattern, tsquery
+from tarsy.store.runs.lifecycle import Runs
 from tarsy_dev.postgres import LocalPostgres
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

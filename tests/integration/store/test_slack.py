@@ -8,7 +8,7 @@ import asyncpg
 
 from integration.store.build import claimed_run
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.runs import Runs
+from tarsy.store.runs.lifecycle import Runs
 from tarsy.store.slack import SlackMention, SlackQuestions
 
 CHANNEL, THREAD = "C0000000001", "1700000000.000100"

@@ -15,11 +15,11 @@ from tarsy.llm.limits import Permit
 from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
 from tarsy.record.run import LeaseLost
 from tarsy.runtime.rate_limiter import RateLimiters, RunRateLimiter
-from tarsy.store.claims import Claims
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreUnavailable
-from tarsy.store.rate_limit_slots import Held, ProviderSlots, SlotRequest
-from tarsy.store.wakeups import TURN_CHANNEL
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.rate_limit_slots import Held, ProviderSlots, SlotRequest
+from tarsy.store.runs.wakeups import TURN_CHANNEL
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 

@@ -19,8 +19,8 @@ from tarsy.record.boundaries import ModelCallStart
 from tarsy.record.messages import Message, Role, ToolOutcome
 from tarsy.record.run import ExecutionStart, InteractionState, LoopState, ModelCallKind
 from tarsy.record.usage import Usage
-from tarsy.store.reads import Reads
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.writer import RunWriter
 
 REQUEST = (Message(Role.SYSTEM, "you shorten"), Message(Role.USER, "a long result"))
 

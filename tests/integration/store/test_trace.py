@@ -25,10 +25,10 @@ from tarsy.record.messages import Access, Message, Role
 from tarsy.record.run import Failure, InteractionState, ModelCallKind, RunOutcome, StageKind, StageStart, State
 from tarsy.record.timeline import EventType
 from tarsy.record.trace import ModelCallTrace, ToolCallTrace
-from tarsy.store.claims import Claims
 from tarsy.store.questions import NewQuestion, Questions
-from tarsy.store.runs import NewRun, Runs
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
+from tarsy.store.runs.claims import Claims
+from tarsy.store.runs.lifecycle import NewRun, Runs
 
 
 async def _told(pool: asyncpg.Pool, run: UUID, agents: int = 1) -> list[UUID]:

@@ -14,7 +14,7 @@ from integration.store.previous import FIRST_RUN, RUNS, first_half, load_previou
 from tarsy.record.run import State
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import Migration, migrate, migrations
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy_dev.postgres import LocalPostgres
 
 PREVIOUS, HALVES = load_previous()

@@ -12,8 +12,8 @@ from tarsy.record.messages import Message, Role
 from tarsy.record.run import Failure
 from tarsy.record.usage import Usage
 from tarsy.record.usage_report import UsageBy
-from tarsy.store.reads import Reads
-from tarsy.store.writer import RunWriter
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.writer import RunWriter
 
 
 async def begun(pool: asyncpg.Pool, namespace: str, chain: str) -> tuple[RunWriter, UUID]:

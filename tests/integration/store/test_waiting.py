@@ -19,8 +19,8 @@ from integration.store.build import (
 from tarsy.record.ids import execution_id, stage_id
 from tarsy.record.run import ExecutionOutcome, RunOutcome, State
 from tarsy.record.timeline import RETRYING, WAITING, EventStatus, EventType
-from tarsy.store.reads import Reads
-from tarsy.store.runs import Runs
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.lifecycle import Runs
 
 Cut = Callable[[asyncpg.Pool, UUID, UUID], Awaitable[object]]
 

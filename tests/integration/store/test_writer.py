@@ -29,7 +29,7 @@ from tarsy.record.run import (
 )
 from tarsy.record.usage import Usage
 from tarsy.store.errors import StoreError
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 
 
 async def test_every_step_written_twice_is_one_row_and_counts_once(pool: asyncpg.Pool) -> None:

@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from integration.store.build import claimed_run, event, new_run, stage
-from tarsy.store.runs import Runs
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.writer import RunWriter
 from tarsy.stream.listener import Listener
 from tarsy.stream.notifier import Notifier
 

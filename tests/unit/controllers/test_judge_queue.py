@@ -16,8 +16,8 @@ from tarsy.evals.cases import FrozenJudge
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from tarsy.record.quota import OnExceeded, QuotaRefusal, QuotaRefused
 from tarsy.resources.v1alpha1.judge import ChecklistQuestion
-from tarsy.store.judge_calls import JudgeItem, JudgeUsage
-from tarsy.store.judge_spending import JudgeSpending
+from tarsy.store.judging.judge_calls import JudgeItem, JudgeUsage
+from tarsy.store.judging.judge_spending import JudgeSpending
 
 KEY, ITEM = Key("EvalRun", "shop", "one"), JudgeItem("oom", "sample", 0)
 PROVIDER = ProviderPlan(

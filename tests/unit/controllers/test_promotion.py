@@ -22,7 +22,7 @@ from tarsy.controllers.promotion.evaluations import (
 )
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
-from tarsy.store.revisions import KnownRevision, RevisionState
+from tarsy.store.runs.revisions import KnownRevision, RevisionState
 from unit.controllers.builders import UID, raw
 
 OLD, NEW = "a" * 64, "b" * 64

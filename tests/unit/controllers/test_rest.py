@@ -20,7 +20,7 @@ from tarsy.controllers.runs.projection import project
 from tarsy.controllers.runs.rest import Resting, rest_until, status_digest
 from tarsy.controllers.runs.run_secret import RUN_SECRET
 from tarsy.record.run import InvestigationRecord, State
-from tarsy.store.reads import Published
+from tarsy.store.reading.reads import Published
 from unit.controllers.builders import OTHER_UID, UID, investigation, raw, reconcile_context, record, rest_of
 
 YEAR = 31_536_000

@@ -9,7 +9,7 @@ from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.readiness.serving import LastCalls, ServedCalls, serving_condition
 from tarsy.resources.meta import Condition
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.calls import EndedCall
+from tarsy.store.runs.calls import EndedCall
 from unit.controllers.builders import NOW, UID
 
 TIMEOUT, DOWN = "ModelTimeout", "ModelServerError"

@@ -22,7 +22,7 @@ from tarsy.plan.workload import workload_name
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1.mcp_server import MAX_NAME, MCPServer
 from tarsy.resources.v1alpha1.workload import Run
-from tarsy.store.workloads import RunningServers
+from tarsy.store.runs.workloads import RunningServers
 from unit.controllers.builders import raw
 
 RUN = UUID("0123456789abcdef0123456789abcdef")

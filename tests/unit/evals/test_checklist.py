@@ -22,7 +22,7 @@ from tarsy.evals.checklist import (
 from tarsy.evals.expectations import Checked, Judgement, Outcome
 from tarsy.record.finding import Claim, Finding
 from tarsy.resources.v1alpha1.judge import ChecklistQuestion, JudgeBudget
-from tarsy.store.judge_calls import JudgeUsage
+from tarsy.store.judging.judge_calls import JudgeUsage
 
 LIMIT = ChecklistQuestion(name="limit", question="Does the finding name the memory limit?")
 ACTION = ChecklistQuestion(name="action", question="Does it propose an action?")

@@ -10,8 +10,8 @@ from tarsy.record.ids import worker_id
 from tarsy.record.queue import WorkerOffer
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome
 from tarsy.runtime.run_control import RunControl
-from tarsy.store.claims import ClaimedRun
 from tarsy.store.errors import StoreUnavailable, WorkerLost
+from tarsy.store.runs.claims import ClaimedRun
 from unit.engine.build import agent, plan, stage
 
 

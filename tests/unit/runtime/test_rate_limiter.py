@@ -9,7 +9,7 @@ import pytest
 
 from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
 from tarsy.runtime.rate_limiter import RateLimiters
-from tarsy.store.rate_limit_slots import SlotRequest
+from tarsy.store.runs.rate_limit_slots import SlotRequest
 from unit.engine.build import until
 
 CALLS = 50

@@ -8,7 +8,7 @@ from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.runtime.run_control import RunControl
 from tarsy.runtime.settings import WorkerSettings
 from tarsy.runtime.worker import Worker
-from tarsy.store.claims import ClaimedRun
+from tarsy.store.runs.claims import ClaimedRun
 from unit.engine.clock import in_virtual_time
 from unit.runtime.fakes import FakeQueue, FakeRunner, run_id
 

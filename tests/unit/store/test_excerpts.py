@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.store.excerpts import AROUND, excerpt, searched_words
+from tarsy.store.reading.excerpts import AROUND, excerpt, searched_words
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from tarsy.record.run import LeaseLost
 from tarsy.store.errors import StoreError, StoreUnavailable
-from tarsy.store.held_steps import HOLD_SECONDS, LAST_SECONDS, HeldSteps
-from tarsy.store.steps import Step
+from tarsy.store.runs.held_steps import HOLD_SECONDS, LAST_SECONDS, HeldSteps
+from tarsy.store.runs.steps import Step
 from unit.engine.clock import in_virtual_time
 
 A, B = uuid4(), uuid4()

@@ -4,7 +4,7 @@ import inspect
 
 from for_each import for_each
 from tarsy.engine.ports import Recorder
-from tarsy.store.writer import RunWriter
+from tarsy.store.runs.writer import RunWriter
 
 METHODS = [name for name, _ in inspect.getmembers(Recorder, inspect.iscoroutinefunction)]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tarsy.plan.model import CallLimits, ObjectRef
-from tarsy.store.rate_limit_slots import Held, Load, hold_slots, provider_key
+from tarsy.store.runs.rate_limit_slots import Held, Load, hold_slots, provider_key
 
 ALL = CallLimits(max_concurrent=2, requests_per_minute=3, tokens_per_minute=1000)
 

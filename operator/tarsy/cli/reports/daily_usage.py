@@ -70,7 +70,7 @@ async def daily_usage_of_database(database_url: str, days: int, by: UsageDimensi
         StoreError: the record cannot be read.
     """
     from tarsy.store.database import open_pool
-    from tarsy.store.reports import Reports
+    from tarsy.store.reading.reports import Reports
 
     zone = local_zone()
     starts = calendar_days(datetime.now(UTC), named_zone(zone), days)

@@ -132,7 +132,7 @@ async def usage_of_database(database_url: str, seconds: float, since: str, by: U
         StoreError: the record cannot be read.
     """
     from tarsy.store.database import open_pool
-    from tarsy.store.reads import Reads
+    from tarsy.store.reading.reads import Reads
 
     pool = await open_pool(database_url, max_size=1, application="tarsy usage")
     try:

@@ -14,8 +14,8 @@ from tarsy.record.run import InvestigationRecord
 from tarsy.record.timeline import EventStatus, TimelineEvent
 from tarsy.store.database import open_pool
 from tarsy.store.errors import StoreError
-from tarsy.store.reads import Reads
-from tarsy.store.wakeups import RUN_CHANNEL
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.wakeups import RUN_CHANNEL
 from tarsy.stream.listener import Listener, Subscription
 
 _PAGE = 500

@@ -18,7 +18,7 @@ from tarsy.http.models import PRODUCT_GROUP
 from tarsy.http.route import PATH_PARAMETERS, CheckedRequest
 from tarsy.record.run import InvestigationRecord
 from tarsy.store.errors import StoreError
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
 
 READ_EVENTS: Final = Permission("get", "investigations", "events")
 READ_LISTS: Final = Permission("list", "investigations", group=PRODUCT_GROUP)

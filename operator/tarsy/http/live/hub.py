@@ -19,9 +19,9 @@ from tarsy.http.live.investigation_stream import InvestigationStream, RecordGone
 from tarsy.http.live.lists import Lists
 from tarsy.record.run import InvestigationRecord
 from tarsy.store.errors import StoreError
-from tarsy.store.reads import Reads
-from tarsy.store.run_heads import Head, Heads
-from tarsy.store.wakeups import DELTA_CHANNEL, RUN_CHANNEL
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.run_heads import Head, Heads
+from tarsy.store.runs.wakeups import DELTA_CHANNEL, RUN_CHANNEL
 from tarsy.stream.deltas import run_of_payload, unpack
 from tarsy.stream.follow_requests import Following
 from tarsy.stream.listener import Listener, Subscription

@@ -17,8 +17,8 @@ from tarsy.http.live.messages import in_change_order, with_last
 from tarsy.http.live.send_queue import QueuedMessage, SendQueue
 from tarsy.record.run import InvestigationRecord
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
-from tarsy.store.reads import Reads
-from tarsy.store.run_heads import Heads
+from tarsy.store.reading.reads import Reads
+from tarsy.store.runs.run_heads import Heads
 from tarsy.stream.deltas import Delta
 from tarsy.stream.follow_requests import Following
 

@@ -14,8 +14,8 @@ from tarsy.http.live.messages import ItemMessage, written
 from tarsy.http.live.send_queue import QueuedMessage, SendQueue
 from tarsy.http.views.investigations import InvestigationItem
 from tarsy.record.listing import InvestigationListItem
-from tarsy.store.run_heads import Head, Heads
-from tarsy.store.search import Filters, Search
+from tarsy.store.reading.search import Filters, Search
+from tarsy.store.runs.run_heads import Head, Heads
 
 _KNOWN = 20_000  # maximum number of remembered revisions
 _PAGE = 100

@@ -14,7 +14,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes import paging
 from tarsy.http.routes.parameters import Limit, Namespaces, Token
 from tarsy.http.views.calibration import CalibrationList, ChainCalibration
-from tarsy.store.calibration import Verdicts
+from tarsy.store.judging.calibration import Verdicts
 
 _LIST: Final = Permission("list", "calibration")
 

@@ -26,7 +26,7 @@ from tarsy.resources.meta import API_VERSION, condition
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import ChatMessage
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
 
 _PREFIX = 40
 

@@ -15,7 +15,7 @@ from tarsy.http.models import Query
 from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.views.comparison import Calls, ComparedRun, Comparison, calls_by_agent, compare_calls
 from tarsy.resources.schema import ObjectName
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
 
 MOST_CALLS = 1_000
 """Maximum tool calls of each run."""

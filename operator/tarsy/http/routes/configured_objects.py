@@ -24,7 +24,7 @@ from tarsy.http.views.configured_objects import (
 from tarsy.http.views.object_health import ActivityView, ObjectRunList, ObjectRunView
 from tarsy.resources.schema import LabelName, ObjectName
 from tarsy.resources.v1alpha1 import KINDS, MCPServer
-from tarsy.store.object_health import ObjectHealth
+from tarsy.store.history.object_health import ObjectHealth
 
 MAX_OBJECTS = 1_000
 MAX_HOURS = 168

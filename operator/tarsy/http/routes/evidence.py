@@ -21,7 +21,7 @@ from tarsy.http.routes.parameters import RunQuery
 from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, TriageView, VerdictView
 from tarsy.record.run import InteractionState
 from tarsy.record.trace import ToolCallTrace
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
 
 MAX_TARGET: Final = 320
 MAX_SINCE: Final = timedelta(days=7)

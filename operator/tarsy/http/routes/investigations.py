@@ -27,8 +27,8 @@ from tarsy.record.run import State
 from tarsy.record.words import state_of
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.questions import Questions
-from tarsy.store.search import LOOKED_AT, Filters, Search, Sort, tsquery
-from tarsy.store.trace import Trace
+from tarsy.store.reading.search import LOOKED_AT, Filters, Search, Sort, tsquery
+from tarsy.store.reading.trace import Trace
 
 _LIST = Permission("list", "investigations", group=PRODUCT_GROUP)
 _GET = Permission("get", "investigations", group=PRODUCT_GROUP)

@@ -10,7 +10,7 @@ from tarsy.http.errors import NotFound
 from tarsy.http.route import CheckedRequest
 from tarsy.http.routes.parameters import RunQuery
 from tarsy.record.run import InvestigationRecord
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
 
 
 async def located(ask: CheckedRequest, uid: UUID | None = None) -> UUID:

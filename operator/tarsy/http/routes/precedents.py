@@ -9,7 +9,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.investigations import RunUidQuery
 from tarsy.http.routes.lookup import located
 from tarsy.http.views.precedents import PrecedentList, PrecedentView
-from tarsy.store.trace import Trace
+from tarsy.store.reading.trace import Trace
 
 _READ_PRECEDENTS = Permission("get", "investigations", "timeline")
 

@@ -15,7 +15,7 @@ from tarsy.http.routes.unstarted import oldest_unstarted
 from tarsy.http.views.queue import QueueView, WorkerList
 from tarsy.http.views.unstarted import UnstartedItem
 from tarsy.resources.v1alpha1 import Investigation
-from tarsy.store.queue import Queue
+from tarsy.store.reading.queue import Queue
 
 MAX_WORKERS = 500
 _LIST = Permission("list", "queue")

@@ -29,7 +29,7 @@ from tarsy.http.views.reviews import (
 from tarsy.kube.client import ApiError
 from tarsy.record.review import ReviewState, why_unreviewable
 from tarsy.resources.v1alpha1 import Investigation, Review
-from tarsy.store.reviews import Reviews
+from tarsy.store.judging.reviews import Reviews
 
 _LIST: Final = Permission("list", "reviews")
 _STATE: Final = Field(default=ReviewState.NEEDS_REVIEW, description="State of the reviews.")

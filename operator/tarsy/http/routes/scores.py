@@ -27,7 +27,7 @@ from tarsy.kube.client import ApiError
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalSuite, Investigation
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.scores import Scores
+from tarsy.store.judging.scores import Scores
 
 
 async def get_score(ask: CheckedRequest) -> ScoresView:

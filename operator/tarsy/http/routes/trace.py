@@ -22,9 +22,9 @@ from tarsy.http.routes.parameters import RunQuery, Token
 from tarsy.http.views.seal import ErasedView, RunSealView, SealView, published_seals
 from tarsy.http.views.trace import CassetteView, ModelCallDetails, ToolCallDetails, TraceView
 from tarsy.resources.v1alpha1 import ChatMessage, Investigation
-from tarsy.store.replays import Replays
-from tarsy.store.sealed_record import SealedRecord
-from tarsy.store.trace import Trace
+from tarsy.store.judging.replays import Replays
+from tarsy.store.reading.trace import Trace
+from tarsy.store.sealing.sealed_record import SealedRecord
 
 MAX_CALLS = 2000
 _TRACE = Permission("get", "investigations", "trace")

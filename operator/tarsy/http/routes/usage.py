@@ -17,7 +17,7 @@ from tarsy.http.views.usage import DailyUsageView, UsageDay, UsageView
 from tarsy.plan.cron_times import named_zone
 from tarsy.record.usage_report import UsageBy, UsageDimension, calendar_days
 from tarsy.resources.v1alpha1 import EvalRun
-from tarsy.store.reports import Reports
+from tarsy.store.reading.reports import Reports
 
 MAX_DAYS = 366
 MAX_NAMES = 1000

@@ -13,7 +13,7 @@ from tarsy.evals.expectations import Judgement, Outcome
 from tarsy.evals.result import JudgeResult
 from tarsy.record.finding import Finding
 from tarsy.runtime.judge_call import call_judge, stored_answer
-from tarsy.store.judge_calls import JudgeUsage
+from tarsy.store.judging.judge_calls import JudgeUsage
 
 _AT_ONCE = 2
 

@@ -19,7 +19,7 @@ from tarsy.http.web_ui import is_built
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.store.database import open_pool
-from tarsy.store.reads import Reads
+from tarsy.store.reading.reads import Reads
 from tarsy_dev.develop import STARTING, configured_model, prepare
 from tarsy_dev.kubectl import run_kubectl
 from tarsy_dev.objects import put

@@ -14,7 +14,7 @@ import asyncpg
 
 from tarsy.record.usage import Usage
 from tarsy.store.database import call
-from tarsy.store.judge_spending import JudgeSpending, begin_spending, end_spending
+from tarsy.store.judging.judge_spending import JudgeSpending, begin_spending, end_spending
 from tarsy.store.queries import load
 
 INTERRUPTED: Final = "The call was interrupted."

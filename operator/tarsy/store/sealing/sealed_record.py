@@ -16,9 +16,10 @@ import asyncpg
 
 from tarsy.record.messages import ToolDefinition
 from tarsy.record.seal import ErasedRun, Flaw, FlawKind, PublishedSeal, SealReport
-from tarsy.store import columns, seal
+from tarsy.store import columns
 from tarsy.store.database import call
 from tarsy.store.queries import load
+from tarsy.store.sealing import seal
 
 _OPEN = frozenset(("pending", "running", "started", "streaming"))
 _LEFT_OPEN = frozenset(("interrupted", "cancelled", "failed", "timed_out"))

@@ -39,13 +39,15 @@ from tarsy.record.run import (
 )
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, TimelineEvent
-from tarsy.store import columns, database, rows, seal, steps
+from tarsy.store import columns, database, rows
 from tarsy.store.errors import StoreError
-from tarsy.store.held_steps import HOLD_SECONDS, HeldSteps
 from tarsy.store.queries import load
 from tarsy.store.quotas import note_refusal, refusal_of
-from tarsy.store.steps import Step
-from tarsy.store.wakeups import RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs import steps
+from tarsy.store.runs.held_steps import HOLD_SECONDS, HeldSteps
+from tarsy.store.runs.steps import Step
+from tarsy.store.runs.wakeups import RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.sealing import seal
 
 
 class RunWriter:

@@ -21,7 +21,7 @@ from tarsy.plan.model import CallLimits, ObjectRef, ProviderPlan
 from tarsy.record.run import LeaseLost
 from tarsy.store.database import call
 from tarsy.store.queries import load
-from tarsy.store.wakeups import TURN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.wakeups import TURN_CHANNEL, NotifyFunction, silent
 
 _NONE = CallLimits()
 

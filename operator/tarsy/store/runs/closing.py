@@ -13,8 +13,9 @@ from tarsy.record.ids import event_id
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
-from tarsy.store import columns, seal
+from tarsy.store import columns
 from tarsy.store.queries import Statement
+from tarsy.store.sealing import seal
 from tarsy.store.text import clean_or_none
 
 

@@ -25,9 +25,9 @@ from tarsy.record.trace import (
     ToolCallDetail,
     ToolCallTrace,
 )
-from tarsy.store import trace_rows
 from tarsy.store.database import call
 from tarsy.store.queries import load
+from tarsy.store.reading import trace_rows
 
 
 class Trace:

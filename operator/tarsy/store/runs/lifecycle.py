@@ -24,15 +24,16 @@ from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.waiting import Wait
 from tarsy.resources.v1alpha1.common import ObjectRef
-from tarsy.store import columns, seal
-from tarsy.store.claims import CLAIM_LOCK
-from tarsy.store.closing import close_run
+from tarsy.store import columns
 from tarsy.store.database import call
 from tarsy.store.migrate import plan_version
-from tarsy.store.parking import ParkingLimits
 from tarsy.store.queries import load
+from tarsy.store.runs.claims import CLAIM_LOCK
+from tarsy.store.runs.closing import close_run
+from tarsy.store.runs.parking import ParkingLimits
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.sealing import seal
 from tarsy.store.text import clean_or_none
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 REPLAY_VERSION = 21
 """The migration with replays, whose plans older code cannot read."""

@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 
 from tarsy.store.database import call
-from tarsy.store.object_history import VERSION_OVERHEAD
+from tarsy.store.history.object_history import VERSION_OVERHEAD
 from tarsy.store.queries import load
 
 PARTITION_LOCK = 7_261_979_004

@@ -18,8 +18,8 @@ from tarsy.record.run import InvestigationRecord, ProviderChange, StageProgress
 from tarsy.record.timeline import TimelineEvent
 from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.store import rows
-from tarsy.store.calibration import MAX_JUDGED
 from tarsy.store.database import call
+from tarsy.store.judging.calibration import MAX_JUDGED
 from tarsy.store.queries import load
 
 

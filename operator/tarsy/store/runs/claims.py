@@ -23,13 +23,13 @@ from tarsy.record.precedent import Precedent, read_precedents
 from tarsy.record.queue import WorkerOffer
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
-from tarsy.store.closing import close_run
 from tarsy.store.database import call
 from tarsy.store.errors import SchemaMismatch, WorkerLost
 from tarsy.store.migrate import newest
 from tarsy.store.queries import load
 from tarsy.store.quotas import Withheld
-from tarsy.store.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.closing import close_run
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 CLAIM_LOCK = 7_261_979_002
 """Advisory lock under which runs are counted and claimed."""

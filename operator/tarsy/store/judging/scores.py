@@ -27,9 +27,9 @@ from tarsy.record.score import (
 )
 from tarsy.record.usage import Usage
 from tarsy.store.database import call
-from tarsy.store.judge_spending import JudgeSpending, begin_spending, end_spending
+from tarsy.store.judging.judge_spending import JudgeSpending, begin_spending, end_spending
+from tarsy.store.judging.score_rows import read_score_row, scores_of_chain, stored_score
 from tarsy.store.queries import load
-from tarsy.store.score_rows import read_score_row, scores_of_chain, stored_score
 
 WAIT_DAYS: Final = 7
 """Days that an investigation waits for its score."""

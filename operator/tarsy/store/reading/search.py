@@ -28,10 +28,10 @@ from tarsy.record.listing import (
 )
 from tarsy.record.run import DesiredState, State
 from tarsy.store import rows
-from tarsy.store.calibration import Verdicts
 from tarsy.store.database import call
-from tarsy.store.excerpts import excerpt, searched_words
+from tarsy.store.judging.calibration import Verdicts
 from tarsy.store.queries import assembled, load_blocks
+from tarsy.store.reading.excerpts import excerpt, searched_words
 
 Sort = Literal["newest", "oldest", "finished", "duration", "severity", "confidence", "cost", "tokens"]
 LOOKED_AT = 200

@@ -20,7 +20,7 @@ import asyncpg
 from tarsy.record.quota import QuotaRefused
 from tarsy.record.run import LeaseLost
 from tarsy.store.errors import StoreError
-from tarsy.store.steps import Step
+from tarsy.store.runs.steps import Step
 
 HOLD_SECONDS = 0.05
 """Maximum time for which a step that ended waits for the next one, in seconds."""

@@ -1,0 +1,1 @@
+"""Reads the record for people and programs: lists, search, traces, reports."""
