@@ -192,15 +192,30 @@ async def config_map_value(reference: ConfigMapKeyRef, at: FieldPath, limit: int
     """
     field = (at / "configMapKeyRef").error("")
     where = f"{field.kind} {field.namespace}/{field.name}: {field.field}: ConfigMap {at.namespace}/{reference.name}"
+    return _text(await find_config_map(at.namespace, reference.name, where, client), reference.key, where, limit)
+
+
+async def find_config_map(namespace: str, name: str, where: str, client: KubeClient) -> Mapping[str, Any]:
+    """Reads a ConfigMap that a field names.
+
+    Args:
+        namespace: of the ConfigMap.
+        name: of the ConfigMap.
+        where: begins the sentence of an error: the field and the ConfigMap.
+        client: the Kubernetes API.
+
+    Raises:
+        NotYet: it is not there, or may not be read.
+    """
     try:
-        found = await client.find("ConfigMap", at.namespace, reference.name)
+        found = await client.find("ConfigMap", namespace, name)
     except ApiError as error:
         if error.reason != "Forbidden":
             raise
         raise NotYet("ConfigMapForbidden", f"{where} may not be read by TARSy; grant it `get` on configmaps") from error
     if found is None:
         raise NotYet("ConfigMapMissing", f"{where} does not exist; create it")
-    return _text(found, reference.key, where, limit)
+    return found
 
 
 def _text(found: Mapping[str, Any], key: str, where: str, limit: int) -> str:

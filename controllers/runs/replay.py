@@ -16,12 +16,11 @@ from uuid import UUID
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.runs.authorization import RequiredRead, trace_read
-from tarsy.controllers.runs.inputs import NotYet
+from tarsy.controllers.runs.inputs import NotYet, find_config_map
 from tarsy.engine.findings.conclusion import read_finding
 from tarsy.evals.cassette import Cassette, CassetteError, read_cassette, write_cassette
 from tarsy.evals.recording import cassette_of
 from tarsy.kube.access import ResourceAttributes
-from tarsy.kube.client import ApiError
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan, ReplayPlan
 from tarsy.plan.reach import read_plan
@@ -259,14 +258,7 @@ async def config_map_bytes(ref: ConfigMapKeyRef, at: FieldPath, context: Reconci
         NotYet: it is not there, or cannot be read.
     """
     where = f"{at.path}: ConfigMap {at.namespace}/{ref.name}"
-    try:
-        found = await context.kubernetes.client.find("ConfigMap", at.namespace, ref.name)
-    except ApiError as error:
-        if error.reason != "Forbidden":
-            raise
-        raise NotYet("ConfigMapForbidden", f"{where} may not be read by TARSy; grant it `get` on configmaps") from error
-    if found is None:
-        raise NotYet("ConfigMapMissing", f"{where} does not exist; create it")
+    found = await find_config_map(at.namespace, ref.name, where, context.kubernetes.client)
     packed, text = (found.get("binaryData") or {}).get(ref.key), (found.get("data") or {}).get(ref.key)
     if packed is None and text is None:
         raise NotYet("ConfigMapKeyMissing", f"{where} has no key {ref.key} under data or binaryData; add it")

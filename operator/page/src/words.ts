@@ -467,6 +467,7 @@ export const OPTIONS = {
 
 export const HINTS = {
   retry: "Investigates the same alert anew: the tools read the cluster as it is now.",
+  replay: "Runs it again with its recorded tool results. Nothing in the cluster is read or changed.",
 } as const;
 
 /** Words of the palette of commands. */

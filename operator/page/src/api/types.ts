@@ -96,8 +96,8 @@ export type Step = Schemas["StepView"];
 export type ComparedAgent = Schemas["ComparedAgent"];
 export type ComparedRun = Schemas["ComparedRun"];
 export type Comparison = Schemas["Comparison"];
-export type StartedRetry = Schemas["StartedRetry"];
-export type StartedReplay = Schemas["StartedReplay"];
+/** What starts a run again answers: where the new one is. */
+export type StartedAgain = Schemas["StartedRetry"] | Schemas["StartedReplay"];
 export type EvalSuites = Schemas["EvalSuiteList"];
 export type EvalSuite = Schemas["EvalSuiteView"];
 export type EvalRun = Schemas["EvalRunView"];
