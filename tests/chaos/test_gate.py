@@ -22,11 +22,11 @@ from chaos.points import Gate, Points
 from e2e.machine import LONG_LEASE
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
+from policies import lift_approve, put_approve
 from tarsy.client.aggregated import AggregatedClient
 from tarsy.client.kubeconfig import ChosenContext
 from tarsy.kube.client import KubeClient
 from tarsy.store.sealing.sealed_record import SealedRecord
-from tarsy_dev.objects import manifest, put
 
 pytestmark = [pytest.mark.newer_api, pytest.mark.timeout(1200)]
 
@@ -102,15 +102,12 @@ async def anna(bare_tenant: Tenant) -> AsyncIterator[AggregatedClient]:
     for name, of in rules.items():
         bound = rights.binding(name, namespace, "Role", name, rights.user(name))
         await rights.put_rights(tenant.client, [rights.role(name, namespace, *of), bound])
-    policy = manifest("components/policies/approve.yaml")
-    for obj in policy:
-        await put(tenant.client, obj)
+    await put_approve(tenant.client)
     try:
         async with await KubeClient.load(tenant.machine.api.kubeconfig_for("anna")) as client:
             yield AggregatedClient(client, ChosenContext(None, "anna", namespace))
     finally:
-        for obj in policy:
-            await tenant.client.delete(obj["kind"], None, obj["metadata"]["name"])
+        await lift_approve(tenant.client, namespace)
 
 
 async def build(tenant: Tenant, *, acting: bool) -> None:

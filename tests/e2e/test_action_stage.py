@@ -10,7 +10,7 @@ from e2e.person import Person, new_person
 from e2e.tenant import SUMMARY, Tenant, answer, condition
 from e2e.test_plugin import open_doors
 from e2e.waiting import until
-from tarsy_dev.objects import manifest, put
+from policies import lift_approve, put_approve
 
 pytestmark = [pytest.mark.newer_api, pytest.mark.timeout(600)]
 
@@ -37,12 +37,9 @@ async def people(tenant: Tenant) -> AsyncIterator[tuple[Person, Person]]:
     await rights.put_rights(tenant.client, [rights.role("rita-use", tenant.namespace, use), bound])
     rita = await new_person(tenant, "rita", "tarsy-investigator", "tarsy-tracer")
     anna = await new_person(tenant, "anna", "tarsy-approver")
-    policy = manifest("components/policies/approve.yaml")
-    for obj in policy:
-        await put(tenant.client, obj)
+    await put_approve(tenant.client)
     yield rita, anna
-    for obj in policy:
-        await tenant.client.delete(obj["kind"], None, obj["metadata"]["name"])
+    await lift_approve(tenant.client, tenant.namespace)
 
 
 async def test_people_see_what_a_stage_did_and_that_its_model_says_otherwise(

@@ -1,6 +1,7 @@
 """A chain finds a cause, then acts on it: once people approved the call, once they rejected it, and in a replay."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -8,10 +9,10 @@ import rights
 from e2e.scenarios.brain import calls, finding, says
 from e2e.scenarios.scene import Scene
 from e2e.scenarios.test_approvals import asked, decide, ended
+from policies import lift_approve, put_approve
 from tarsy.kube.client import KubeClient
 from tarsy.record.acted import ModelWord
 from tarsy.record.run import StageKind, State
-from tarsy_dev.objects import manifest, put
 
 CONFIGURATION = """
 kind: MCPServer
@@ -65,15 +66,8 @@ async def enforce(kube: KubeClient, namespace: str) -> AsyncIterator[Callable[[]
     for name, rule in (("rita", use), ("anna", approve)):
         bound = rights.binding(name, namespace, "Role", name, rights.user(name))
         await rights.put_rights(kube, [rights.role(name, namespace, rule), bound])
-    policies = manifest("components/policies/approve.yaml")
-
-    async def put_policies() -> None:
-        for obj in policies:
-            await put(kube, obj)
-
-    yield put_policies
-    for obj in policies:
-        await kube.delete(obj["kind"], None, obj["metadata"]["name"])
+    yield partial(put_approve, kube)
+    await lift_approve(kube, namespace)
 
 
 @pytest.mark.newer_api

@@ -9,8 +9,8 @@ import rights
 from e2e.scenarios.brain import calls, finding, says
 from e2e.scenarios.scene import Scene
 from e2e.waiting import until
+from policies import lift_approve, put_approve
 from tarsy.kube.client import KubeClient
-from tarsy_dev.objects import manifest, put
 
 CONFIGURATION = """
 kind: MCPServer
@@ -48,8 +48,7 @@ async def people(kube: KubeClient, namespace: str) -> AsyncIterator[None]:
         bound = rights.binding(name, namespace, "Role", name, rights.user(name))
         await rights.put_rights(kube, [rights.role(name, namespace, rule), bound])
     yield
-    for obj in manifest("components/policies/approve.yaml"):
-        await kube.delete(obj["kind"], None, obj["metadata"]["name"])
+    await lift_approve(kube, namespace)
 
 
 async def asked(scene: Scene, kube: KubeClient, namespace: str) -> dict[str, Any]:
@@ -105,8 +104,7 @@ async def test_approved_call_is_sent_once_and_a_replay_sends_none(
 
         await until("the decision does not count without the policy", doubted)
         assert await scene.pool.fetchval("SELECT count(*) FROM mcp_interaction WHERE tool = 'rollback'") == 0
-        for obj in manifest("components/policies/approve.yaml"):
-            await put(kube, obj)
+        await put_approve(kube)
         await ended(kube, namespace)
         rows = await scene.pool.fetch("SELECT made, result FROM mcp_interaction WHERE tool = 'rollback'")
         assert [tuple(row) for row in rows] == [(True, "checkout is at revision 6")]

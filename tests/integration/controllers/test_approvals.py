@@ -10,6 +10,7 @@ import pytest
 import rights
 from e2e.waiting import until
 from integration.controllers.desk import Desk, eventually
+from policies import APPROVE, lift_approve, put_approve
 from tarsy.record.approval import ApprovalState, GatedCall
 from tarsy.record.run import LeaseLost, State
 from tarsy.record.waiting import Wait, WaitReason
@@ -199,8 +200,7 @@ async def test_approval_counts_while_policy_rights_and_server_are_as_they_were(
         await approvers(desk)
         await decide(desk, {"username": "vera"}, {"username": "dora", "groups": ["database"]})
         # Written by who may do everything, before the policy: what makes the names true is tested with the policy.
-        for obj in manifest("components/policies/approve.yaml"):
-            await put(desk.kube, obj)
+        await put_approve(desk.kube)
         try:
             record = await became(desk, new, ApprovalState.APPROVED)
             assert record.decided_by == ("dora",)
@@ -210,13 +210,12 @@ async def test_approval_counts_while_policy_rights_and_server_are_as_they_were(
             await desk.kube.patch("MCPServer", desk.namespace, "deploy", spec)
             assert (await became(desk, new, ApprovalState.STALE)).decided_by == ()
         finally:
-            for obj in manifest("components/policies/approve.yaml"):
-                await desk.kube.delete(obj["kind"], None, obj["metadata"]["name"])
+            await lift_approve(desk.kube, desk.namespace)
 
 
 async def policy(desk: Desk, *, older: bool = False) -> None:
     """Puts the policy in force; `older`: as it was before it held Chains."""
-    for obj in manifest("components/policies/approve.yaml"):
+    for obj in manifest(APPROVE):
         if older and obj["kind"] == "ValidatingAdmissionPolicy":
             for one in obj["spec"]["validations"]:
                 if "must be your own, " in one.get("messageExpression", ""):
@@ -228,8 +227,7 @@ async def policy(desk: Desk, *, older: bool = False) -> None:
 async def no_policy_after(desk: Desk) -> AsyncIterator[None]:
     """Takes the policy away at the end."""
     yield
-    for obj in manifest("components/policies/approve.yaml"):
-        await desk.kube.delete(obj["kind"], None, obj["metadata"]["name"])
+    await lift_approve(desk.kube, desk.namespace)
 
 
 @pytest.mark.newer_api
@@ -249,8 +247,7 @@ async def test_two_approvals_are_needed_where_the_server_wants_two(desk: Desk, n
         assert (await desk.get("ToolApproval", name))["status"]["decidedBy"] == ["anna"]
         record = await desk.approvals.of_call(new.interaction)
         assert record is not None and record.state is ApprovalState.PENDING
-        for obj in manifest("components/policies/approve.yaml"):  # so that a test can write for dora
-            await desk.kube.delete(obj["kind"], None, obj["metadata"]["name"])
+        await lift_approve(desk.kube, desk.namespace)  # so that a test can write for dora
         await decide(desk, {"username": "dora", "groups": ["database"]})
         await policy(desk)
         assert (await became(desk, new, ApprovalState.APPROVED)).decided_by == ("anna", "dora")

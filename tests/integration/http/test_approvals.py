@@ -19,6 +19,7 @@ from integration.store.build import (
     worker,
     writer,
 )
+from policies import lift_approve, put_approve
 from tarsy.cli.requests.approvals import read_cited, read_shown
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
@@ -26,7 +27,6 @@ from tarsy.kube.client import ApiError
 from tarsy.record.ids import call_ref
 from tarsy.store.approvals import ApprovalRequest, ApprovalStore
 from tarsy.store.runs.claims import Claims
-from tarsy_dev.objects import manifest, put
 
 DIGEST, OTHER = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
 APPROVER = [{"apiGroups": ["tarsy.dev"], "resources": ["toolapprovals"], "verbs": ["get", "list", "patch"]}]
@@ -137,9 +137,7 @@ async def test_sentence_of_the_policy_reaches_the_caller(site: Site, namespace: 
     body = {"decision": "Approve", "argumentsDigest": DIGEST}
     anna = await site.visitor(namespace, "anna", here=APPROVER)
     ben = await site.visitor(namespace, "ben", here=[*APPROVER, *APPROVES])
-    policy = manifest("components/policies/approve.yaml")
-    for obj in policy:
-        await put(kube, obj)
+    await put_approve(kube)
     try:
 
         async def in_force() -> bool:
@@ -157,8 +155,7 @@ async def test_sentence_of_the_policy_reaches_the_caller(site: Site, namespace: 
         told = await ben.post(path, body)
         assert told.status == 201 and told.body["approvals"] == 1, told.body
     finally:
-        for obj in policy:
-            await kube.delete(obj["kind"], None, obj["metadata"]["name"])
+        await lift_approve(kube, namespace)
 
 
 async def test_plugin_decides_with_a_token_too(site: Site, namespace: str) -> None:
