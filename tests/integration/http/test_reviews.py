@@ -80,7 +80,7 @@ async def test_high_is_shown_with_its_count_once_people_found_it_wrong_too_often
             await Reviews(pool).note(run, uuid4(), said)
 
     async def shown() -> tuple[str, str, str]:
-        """As the investigation, its timeline and the command show it."""
+        """As the investigation, its timeline and the command show it; so do the list and a comparison."""
         whole, told = await administrator.get(path), await administrator.get(f"{path}/timeline")
         async with DirectClient(site.base, token_of(administrator), namespace) as client:
             capsys.readouterr()
@@ -91,6 +91,8 @@ async def test_high_is_shown_with_its_count_once_people_found_it_wrong_too_often
             "items"
         ]
         assert listed["finding"]["shownConfidence"] == word
+        compared = (await administrator.get(f"{path}/trace/comparison", other="run-0")).body
+        assert [compared[side]["shownConfidence"] for side in ("first", "second")] == [word] * 2
         finding = told.body["investigation"]["finding"]
         assert whole.body["finding"]["confidence"] == finding["confidence"] == "High"
         return whole.body["finding"]["shownConfidence"], finding["shownConfidence"], word

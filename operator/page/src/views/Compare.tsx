@@ -4,10 +4,11 @@ import type { ComparedAgent, ComparedRun, Comparison, Step } from "../api/types"
 import { cost, count, counted, duration, tokens } from "../logic/format";
 import { compareLink, investigationLink } from "../logic/route";
 import { percent, segments } from "../logic/suite";
+import { ConfidenceTag } from "../parts/ConfidenceTag";
 import { useGet, useTitle } from "../parts/context";
 import { Badge, Empty, Problem, Section } from "../parts/parts";
 import { RungBar } from "../parts/Rungs";
-import { ACTIONS, COLUMNS, COMPARED, CONFIDENCE, EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
+import { ACTIONS, COLUMNS, COMPARED, EMPTY, PROBLEMS, SECTIONS, VIEWS } from "../words";
 
 type Props = { namespace: string; first: string; second: string };
 
@@ -53,7 +54,7 @@ function Side({ run, other, changes }: { run: ComparedRun; other: ComparedRun; c
         <div className={apart(run.chain === other.chain)}><dt>{COLUMNS.chain}</dt><dd>{run.chain}</dd></div>
         <div className={apart(run.confidence === other.confidence)}>
           <dt>{COLUMNS.confidence}</dt>
-          <dd>{run.confidence ? <span className={`confidence c-${run.confidence}`}>{CONFIDENCE[run.confidence]}</span> : "–"}</dd>
+          <dd>{run.confidence ? <ConfidenceTag finding={{ confidence: run.confidence, shownConfidence: run.shownConfidence }} /> : "–"}</dd>
         </div>
         <div><dt>{COLUMNS.cost}</dt><dd>{cost(run.spent)}{" "}{changes && <Change from={other.spent.costUSD} to={run.spent.costUSD} />}</dd></div>
         <div><dt>{COLUMNS.tokens}</dt><dd>{tokens(run.spent)}{" "}{changes && <Change from={other.spent.totalTokens} to={run.spent.totalTokens} />}</dd></div>

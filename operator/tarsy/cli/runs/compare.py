@@ -76,7 +76,7 @@ def _cells(run: ComparedRun) -> tuple[str, ...]:
         one_line(run.alert_type, _TEXT),
         one_line(run.chain, _TEXT),
         outcome,
-        run.confidence.value if run.confidence else "none",
+        one_line(run.shown_confidence or run.confidence, _TEXT) if run.confidence else "none",
         one_line(run.summary, _TEXT) if run.summary else "none",
         f"{run.seconds:,.1f} s" if run.seconds is not None else "not finished",
         f"{run.model_calls:,} to models, {run.tool_calls:,} to tools",

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tarsy.evals.divergence import Divergence, ToolStep, canonical_arguments, find_divergence
 from tarsy.http.models import View
-from tarsy.http.views.common import STATE, Spent
+from tarsy.http.views.common import SHOWN_CONFIDENCE, STATE, Spent
 from tarsy.http.views.timeline import FindingView, ReplayView
 from tarsy.record.finding import Confidence
 from tarsy.record.run import InvestigationRecord, State
@@ -42,6 +42,7 @@ class ComparedRun(View):
     model_calls: int
     tool_calls: int
     confidence: Confidence | None
+    shown_confidence: str | None = Field(default=None, description=SHOWN_CONFIDENCE)
     summary: str | None = Field(description="Summary of the finding. Null without one.")
     claims: tuple[str, ...] = Field(description="Claims that their citations support.")
     unsupported_claims: int = Field(default=0, description="Number of claims that no citation supports.")
@@ -53,7 +54,7 @@ class ComparedRun(View):
         """Converts a recorded run and its agents."""
         agents = [agent for stage in stages for agent in stage.agents]
         outcome = record.outcome
-        finding = FindingView.of(outcome.finding) if outcome else None
+        finding = FindingView.of(outcome.finding, record.high_verdicts) if outcome else None
         return cls(
             namespace=record.namespace,
             name=record.name,
@@ -65,6 +66,7 @@ class ComparedRun(View):
             model_calls=sum(agent.model_calls for agent in agents),
             tool_calls=sum(agent.tool_calls for agent in agents),
             confidence=finding.confidence if finding else None,
+            shown_confidence=finding.shown_confidence if finding else None,
             summary=finding.summary if finding else None,
             claims=tuple(claim.text for claim in finding.claims if claim.supported) if finding else (),
             unsupported_claims=sum(not claim.supported for claim in finding.claims) if finding else 0,

@@ -28,7 +28,9 @@ class OneComparison(FakeDoor):
         return self._found.model_dump(mode="json", by_alias=True)
 
 
-def side(name: str, summary: str = "A key is missing.", replay: ReplayView | None = None) -> ComparedRun:
+def side(
+    name: str, summary: str = "A key is missing.", replay: ReplayView | None = None, shown: str | None = "High"
+) -> ComparedRun:
     return ComparedRun(
         namespace="shop",
         name=name,
@@ -40,6 +42,7 @@ def side(name: str, summary: str = "A key is missing.", replay: ReplayView | Non
         model_calls=2,
         tool_calls=2,
         confidence=Confidence.HIGH,
+        shown_confidence=shown,
         summary=summary,
         claims=("the key is missing",),
         failure=None,
@@ -83,6 +86,13 @@ async def test_runs_with_the_same_calls_are_told_so(capsys: pytest.CaptureFixtur
     assert "the first tool call differs" in await shown(capsys, agent(step("k.logs"), same=0))
     assert "only in b" in await shown(capsys, agent(only_in="second"))
     assert "Neither run has called a tool." in await shown(capsys)
+
+
+@pytest.mark.parametrize(("said", "row"), [("High (12 of 20 right)",) * 2, (None, "High")])
+async def test_a_confidence_is_shown_as_people_read_it(
+    capsys: pytest.CaptureFixture[str], said: str | None, row: str
+) -> None:
+    assert f"Confidence High {row} Finding" in await shown(capsys, shown=said)
 
 
 async def test_what_models_and_tools_wrote_cannot_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
