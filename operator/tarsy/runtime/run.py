@@ -179,7 +179,10 @@ class Runner:
         def remaining() -> float:
             return deadline - self._clock()
 
-        writer = RunWriter(self._pool, claimed.id, claimed.attempt, remaining=remaining, notify=self._notify)
+        alone = claimed.attempt == 1 and claimed.parent is None
+        writer = RunWriter(
+            self._pool, claimed.id, claimed.attempt, remaining=remaining, notify=self._notify, alone=alone
+        )
         if claimed.parked_for is not None:
             await writer.write_events([_woken(claimed)])
         models: Models = self._models

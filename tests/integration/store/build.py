@@ -91,9 +91,15 @@ async def next_attempt(pool: asyncpg.Pool, run: UUID, owner: UUID) -> int:
 
 
 def writer(
-    pool: asyncpg.Pool, run: UUID, attempt: int = 1, seconds: float = 60.0, hold_seconds: float = HOLD_SECONDS
+    pool: asyncpg.Pool,
+    run: UUID,
+    attempt: int = 1,
+    seconds: float = 60.0,
+    hold_seconds: float = HOLD_SECONDS,
+    *,
+    alone: bool = False,
 ) -> RunWriter:
-    return RunWriter(pool, run, attempt, remaining=lambda: seconds, hold_seconds=hold_seconds)
+    return RunWriter(pool, run, attempt, remaining=lambda: seconds, hold_seconds=hold_seconds, alone=alone)
 
 
 def stage(run: UUID, index: int = 0, agents: int = 1) -> StageStart:

@@ -9,8 +9,10 @@ from integration.store.build import (
     begun_run,
     model_call,
     model_result,
+    stage,
     tool_call,
     tool_result,
+    writer,
 )
 from tarsy.record.ids import call_ref, idempotency_key, tool_call_id
 from tarsy.record.run import ExecutionStart
@@ -77,3 +79,19 @@ async def test_results_are_read_in_pages(pool: asyncpg.Pool) -> None:
 
     assert (len(first), len(second)) == (16, 1)
     assert {found.ref for found in [*first, *second]} == {ref(agent, index) for index in range(17)}
+
+
+async def test_the_only_writer_of_a_run_tells_its_results_without_reading_them(pool: asyncpg.Pool) -> None:
+    run, _, _, agent = await begun_run(pool)
+    write = writer(pool, run, alone=True)
+    await write.begin_stage(stage(run))
+    await write.begin_execution(agent)
+    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+    await write.model_call_finished(model_result(agent.id))
+    await write.tool_call_started(tool_call(agent.id))
+    await write.tool_call_finished(tool_result(agent.id))
+    stored = await writer(pool, run).told_results(agent.id)
+
+    await pool.execute("UPDATE mcp_interaction SET result = 'another'")
+
+    assert await write.told_results(agent.id) == stored and [one.text for one in stored] == ["a pod"]

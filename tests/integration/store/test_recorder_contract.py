@@ -17,9 +17,9 @@ from unit.engine.recorder_contract import RecorderContract, Subject
 
 
 class _OnPostgres(Subject):
-    def __init__(self, pool: asyncpg.Pool, run: UUID, owner: UUID, *, holds: bool = False) -> None:
+    def __init__(self, pool: asyncpg.Pool, run: UUID, owner: UUID, *, holds: bool = False, alone: bool = False) -> None:
         self.run, self.holds = run, holds
-        self.recorder = self.write = writer(pool, run, hold_seconds=3600.0)
+        self.recorder = self.write = writer(pool, run, hold_seconds=3600.0, alone=alone)
         self._pool, self._owner = pool, owner
 
     async def next_attempt(self) -> Recorder:
@@ -47,7 +47,7 @@ class TestRunWriter(RecorderContract):
 class TestHoldingRunWriter(RecorderContract):
     @pytest.fixture
     async def subject(self, pool: asyncpg.Pool) -> AsyncIterator[Subject]:
-        subject = _OnPostgres(pool, *await claimed_run(pool), holds=True)
+        subject = _OnPostgres(pool, *await claimed_run(pool), holds=True, alone=True)
         begun, ended = asyncio.Event(), asyncio.Event()
 
         async def hold() -> None:  # a task of its own: a fixture begins and ends in two
@@ -61,3 +61,10 @@ class TestHoldingRunWriter(RecorderContract):
         ended.set()
         with contextlib.suppress(ExceptionGroup):  # a test may end with a lost lease
             await holding
+
+
+@pytest.mark.heavy("tests/unit/store/test_written_results.py has what differs")
+class TestLoneRunWriter(RecorderContract):
+    @pytest.fixture
+    async def subject(self, pool: asyncpg.Pool) -> Subject:
+        return _OnPostgres(pool, *await claimed_run(pool), alone=True)

@@ -47,6 +47,7 @@ from tarsy.store.runs import steps
 from tarsy.store.runs.held_steps import HOLD_SECONDS, HeldSteps
 from tarsy.store.runs.steps import Step
 from tarsy.store.runs.wakeups import RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.written_results import WrittenResults
 from tarsy.store.sealing import seal
 
 
@@ -62,6 +63,7 @@ class RunWriter:
         remaining: Callable[[], float],
         notify: NotifyFunction = silent,
         hold_seconds: float = HOLD_SECONDS,
+        alone: bool = False,
     ) -> None:
         """
         Args:
@@ -71,6 +73,7 @@ class RunWriter:
             remaining: returns the seconds that a step may wait for Postgres, called before each try.
             notify: sends a wake-up after the commit of each change.
             hold_seconds: time for which the end of a call waits for the next step of its execution, in `holding`.
+            alone: whether no other writer has recorded a result that its agents may know of, or will.
         """
         self._pool = pool
         self._investigation = investigation
@@ -80,6 +83,7 @@ class RunWriter:
         self._sql = load("writer")
         self._reads = load("run_reads")
         self._steps = HeldSteps(self._write, hold_seconds)
+        self._results = WrittenResults(complete=alone)
         self._tool_sets: set[str] = set()
         self._has_written = False
 
@@ -96,6 +100,7 @@ class RunWriter:
     async def begin_stage(self, stage: StageStart) -> StageRecord:
         """Creates the stage, or returns the one of an earlier attempt."""
         row = await self._steps.write(steps.stage_begun(stage))
+        self._results.stage_begun(stage)
         return StageRecord(stage.id, State(row["state"]), rows.failure_of_row(row))
 
     async def finish_stage(self, outcome: StageOutcome, events: Sequence[Event] = ()) -> None:
@@ -105,6 +110,7 @@ class RunWriter:
     async def begin_execution(self, execution: ExecutionStart) -> ExecutionRecord:
         """Creates the execution, or returns the one of an earlier attempt with its model calls and events closed."""
         row = await self._steps.write(steps.execution_begun(execution))
+        self._results.execution_begun(execution)
         messages: Sequence[asyncpg.Record] = ()
         unanswered: Sequence[asyncpg.Record] = ()
         superseded: Sequence[asyncpg.Record] = ()
@@ -142,6 +148,7 @@ class RunWriter:
     async def tool_call_started(self, call: ToolCallStart, events: Sequence[Event] = ()) -> bool:
         """Writes boundary (c): a tool call begins, with the approval that it consumes; False: it may not be sent."""
         row = await self._steps.write(steps.tool_call_started(call, events))
+        self._results.call_begun(call)
         return bool(row["made"])
 
     async def tool_call_answered(
@@ -167,7 +174,12 @@ class RunWriter:
 
     async def tool_call_finished(self, result: ToolCallResult, events: Sequence[Event] = ()) -> None:
         """Writes boundary (d), soon: the full result of a tool call, and the message for the model."""
-        await self._steps.hold(steps.tool_call_finished(result, events))
+        try:
+            await self._steps.hold(steps.tool_call_finished(result, events))
+        except BaseException:
+            self._results.unknown()
+            raise
+        self._results.call_ended(result)
 
     async def write_events(self, events: Sequence[Event]) -> None:
         """Creates or replaces timeline events outside of a step."""
@@ -227,6 +239,9 @@ class RunWriter:
             known: ids of those that the caller has.
             sensitive: only those whose text must not leave.
         """
+        kept = self._results.told(execution, known, sensitive=sensitive)
+        if kept is not None:
+            return kept
         await self._steps.write_result(execution)  # what else is held has no result that this agent knows of
         with self._steps.reading(execution):
             found = await self._select(
