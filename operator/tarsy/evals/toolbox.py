@@ -17,7 +17,7 @@ import mcp_types as types
 
 from tarsy.evals.cassette import Cassette, Place, ServerRecord, ToolRecord
 from tarsy.evals.matching import NO_DEFINITIONS, Ladder, RecordedAnswer
-from tarsy.masking import InvalidPattern, MaskingOutcome, off_loop, without_secrets_or_withheld
+from tarsy.masking import InvalidPattern, MaskingOutcome, masking_size, off_loop, without_secrets_or_withheld
 from tarsy.mcp.agent_tools import Offers, split
 from tarsy.mcp.result_marks import labelled
 from tarsy.mcp.tool_catalog import Offer, offer
@@ -228,7 +228,7 @@ class ReplayToolbox:
         server, tool = split(name)
         found = await self._replay.answer(server, tool, self.shown(name, arguments), idempotency_key)
         if found.rung is not Rung.MISS:
-            masked = await off_loop(partial(self._masked, server, found.result), len(found.result))
+            masked = await off_loop(partial(self._masked, server, found.result), masking_size(found.result))
             source = ReplayedFrom(found.rung, found.line)
             marks = None if found.marks is None or masked.withheld else found.marks.moved(found.result, masked.text)
             marks = labelled(self._plans[server], tool, marks) if server in self._plans else marks

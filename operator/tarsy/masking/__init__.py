@@ -40,6 +40,7 @@ from tarsy.masking.failure_policy import (
     MOST_ON_LOOP,
     MaskingOutcome,
     mask_or_fail,
+    masking_size,
     off_loop,
     without_secrets_or_withheld,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "default_masker",
     "faults",
     "mask_or_fail",
+    "masking_size",
     "off_loop",
     "usable",
     "without_secrets_or_withheld",

@@ -37,12 +37,17 @@ class MaskingOutcome:
     withheld: bool = False
 
 
+def masking_size(text: str) -> int:
+    """Returns the characters that a text counts as in `off_loop`: those of ASCII are bytes, four of them are one."""
+    return -(-len(text) // _BYTES) if text.isascii() else len(text)
+
+
 async def off_loop(work: Callable[[], _T], size: int) -> _T:
     """Masks: a short text on the event loop, a longer one in a thread.
 
     Args:
         work: Masks the text.
-        size: Number of characters of the text.
+        size: Number of characters of the text (`masking_size`).
     """
     return await asyncio.to_thread(work) if size > MOST_ON_LOOP else work()
 

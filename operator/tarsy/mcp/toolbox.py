@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from tarsy.masking import InvalidPattern, MaskingOutcome, off_loop, without_secrets_or_withheld
+from tarsy.masking import InvalidPattern, MaskingOutcome, masking_size, off_loop, without_secrets_or_withheld
 from tarsy.mcp.agent_tools import Offers, split
 from tarsy.mcp.arguments.cascade import is_sendable, parse_arguments
 from tarsy.mcp.connection import HostResolver, Policy, ReachableHosts
@@ -197,7 +197,7 @@ class McpToolbox:
         text = server.redact(answer)
         name = server.plan.name
         masked = partial(self._masked, name, text, f"an answer of tool server {name}", _WITHHELD)
-        outcome = await off_loop(masked, len(text))
+        outcome = await off_loop(masked, masking_size(text))
         if marks is not None:
             marks = None if outcome.withheld else marks.moved(answer, outcome.text)
         return ToolOutcome(outcome.text, is_error=is_error or outcome.withheld, marks=marks)

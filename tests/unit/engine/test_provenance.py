@@ -315,6 +315,9 @@ def test_words_are_found_whole(needle: str, text: str, there: bool) -> None:
 
 
 @example("web", "web..x a")
+@example("1", "1_")
+@example("a", "a.b_")
+@example("a", "a@b-")
 @given(st.text("aé1_-.@ ", min_size=1, max_size=3), st.text("aé1_-.@ ", max_size=40))
 def test_indexed_words_are_found_as_those_that_are_looked_for_one_by_one(needle: str, text: str) -> None:
     searched = SearchedText(text)

@@ -13,6 +13,7 @@ from tarsy.masking import (
     build_masker,
     default_masker,
     mask_or_fail,
+    masking_size,
     off_loop,
     without_secrets_or_withheld,
 )
@@ -73,6 +74,13 @@ def test_no_text_goes_on_unsearched(mask: Callable[[str], str], caplog: pytest.L
 async def test_only_short_texts_are_masked_on_the_event_loop(size: int, on_loop: bool) -> None:
     thread = await off_loop(threading.get_ident, size)
     assert (thread == threading.get_ident()) is on_loop
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("", 0), ("a", 1), ("a" * 4, 1), ("a" * 5, 2), ("a" * 4 * MOST_ON_LOOP, MOST_ON_LOOP), ("aé", 2)]
+)
+def test_four_characters_of_ascii_count_as_one(text: str, size: int) -> None:
+    assert masking_size(text) == size
 
 
 def test_the_longest_text_on_the_event_loop_takes_five_milliseconds_of_the_slowest_input() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tarsy.masking import off_loop, without_secrets_or_withheld
+from tarsy.masking import masking_size, off_loop, without_secrets_or_withheld
 
 Mask = Callable[[str], str]
 """Takes secrets out of a text; raises whatever it likes where it cannot."""
@@ -30,7 +30,7 @@ def mask_response_text(mask: Mask, text: str) -> str:
 
 async def masked_aside(mask: Mask, text: str) -> str:
     """The same, a long text in a thread."""
-    return await off_loop(partial(mask_response_text, mask, text), len(text))
+    return await off_loop(partial(mask_response_text, mask, text), masking_size(text))
 
 
 def holds(state: object, text: tuple[str, str], arguments: Iterable[tuple[str, str]]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from tarsy.engine.conversation.masking import Mask, MaskedText, holds, masked_aside
 from tarsy.llm.protocol import CodeExecutionChunk, EndChunk, GroundingChunk, RetryChunk, WaitChunk
-from tarsy.masking import off_loop
+from tarsy.masking import masking_size, off_loop
 from tarsy.record.messages import ToolCall
 from tarsy.record.usage import Usage
 
@@ -108,7 +108,7 @@ async def mask_response(answer: ModelResponse, mask: Mask, shown: MaskedText | N
     for call in answer.tool_calls:
         arguments = await masked_aside(mask, call.arguments)
         if shown:
-            arguments = await off_loop(partial(shown, call.name, arguments), len(arguments))
+            arguments = await off_loop(partial(shown, call.name, arguments), masking_size(arguments))
         calls.append(replace(call, arguments=arguments))
     end = answer.end
     changed = [(wrote.arguments, known.arguments) for wrote, known in zip(answer.tool_calls, calls, strict=True)]

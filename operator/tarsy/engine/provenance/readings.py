@@ -26,10 +26,20 @@ SEARCHES_ONE_BY_ONE = 32
 
 _BLANKS = re.compile(r"\s+")
 _NO_WORD = re.compile(r"[\W_]+")
-_WORD = re.compile(r"(?<![\w.@-])[^\W_](?:[\w-]|[.@](?=[^\W_]))*(?<=[^\W_])")
+_WORD = re.compile(r"(?<![\w.@-])[^\W_](?:[\w-]|[.@](?=[^\W_]))*(?<=[^\W_])(?![\w-]|[.@][^\W_])")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?((?:[0-9a-fA-F]{2}[\s:]?){8,})(?![0-9A-Za-z])")
+
+
+_OF_A_BYTE = 16  # characters of compatibility forms for each byte of UTF-8 beyond one a character
+
+
+def longest_reading(text: str) -> int:
+    """Returns an upper bound of the characters of a text's forms."""
+    if text.isascii():
+        return len(text)
+    return len(text) + _OF_A_BYTE * (len(text.encode(errors="replace")) - len(text))
 
 
 def plain_reading(text: str) -> str:

@@ -12,7 +12,13 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from tarsy.engine.provenance.destinations import addresses_in
-from tarsy.engine.provenance.readings import SearchedText, decoded_readings, folded_reading, plain_reading
+from tarsy.engine.provenance.readings import (
+    SearchedText,
+    decoded_readings,
+    folded_reading,
+    longest_reading,
+    plain_reading,
+)
 from tarsy.record.integrity import Integrity
 from tarsy.record.provenance import ToldResult
 
@@ -34,6 +40,11 @@ class TrustedText:
         self.text = text
 
     @cached_property
+    def size(self) -> int:
+        """An upper bound of the characters that are searched."""
+        return longest_reading(self.text)
+
+    @cached_property
     def plain(self) -> SearchedText:
         """The plain form of the text."""
         return SearchedText(plain_reading(self.text))
@@ -53,6 +64,11 @@ class ResultReadings:
 
     def __init__(self, result: ToldResult) -> None:
         self.result = result
+
+    @cached_property
+    def size(self) -> int:
+        """An upper bound of the characters that are searched."""
+        return longest_reading(self.result.text) + longest_reading(self.result.arguments)
 
     @cached_property
     def asked(self) -> SearchedText:

@@ -14,8 +14,10 @@ from tarsy.engine.conversation.state import CallTool, Conversation
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.prompts.fence import inline
 from tarsy.engine.provenance.outflow import SHORTEST_RUN, OutflowSearch
+from tarsy.engine.provenance.readings import longest_reading
 from tarsy.engine.provenance.result_readings import ResultReadings
 from tarsy.engine.provenance.search import OriginSearch, TooManyValues, UntrustedDestination
+from tarsy.engine.provenance.turns import take_steps
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.skills.agent_skills import AgentSkills
 from tarsy.masking import off_loop
@@ -55,16 +57,17 @@ async def check_origins(
     """
     name = turn.call.name
     try:
-        search = OriginSearch(
-            _parsed(turn, toolbox), _data_flow(conversation, turn, toolbox, DataFlowPlan.addresses_of)
+        declared = _data_flow(conversation, turn, toolbox, DataFlowPlan.addresses_of)
+        search = await off_loop(
+            partial(OriginSearch, _parsed(turn, toolbox), declared), longest_reading(turn.call.arguments)
         )
     except TooManyValues as error:
         why = f"{error}, so that nobody can tell where they come from"
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
     prompts = [(origin, world.readings.trusted(text)) for origin, text in _prompt_texts(conversation, world)]
-    await off_loop(partial(search.prompts, prompts), sum(len(text.text) for _, text in prompts))
+    await take_steps([(search.microseconds(text.size), partial(search.told, origin, text)) for origin, text in prompts])
     async for results in _results(conversation, world):
-        await off_loop(partial(search.results, results), sum(len(one.result.text) for one in results))
+        await take_steps([(search.microseconds(one.size), partial(search.result, one)) for one in results])
     found = search.untrusted()
     refusal = None if found is None else Refusal(UNTRUSTED_DESTINATION, _sentence(name, found))
     return CheckedOrigins(shown_origins(search.origins()), refusal)
