@@ -35,6 +35,11 @@ from tarsy.resources.v1alpha1.common import ConditionType
 _NAME_LIMIT = 63
 
 
+def wall_clock() -> datetime:
+    """Returns the current time, by which alerts grow old."""
+    return datetime.now(UTC)
+
+
 async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
     """Reconciles an alert; returns the seconds until the next look, None when none is needed.
 
@@ -42,7 +47,7 @@ async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
         StoreError: Postgres is away, and the alert has an incidentKey.
         ApiError: the Kubernetes API refused or could not be reached.
     """
-    now = datetime.now(UTC)
+    now = wall_clock()
     client, cache, intake = context.kubernetes.client, context.cache, context.store.intake
     meta = alert.metadata
     if meta.annotations.get(ACCEPTED_UID, meta.uid) != meta.uid:
@@ -70,7 +75,7 @@ async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:
                 leader = await leader_of(alert, alert.spec.incident_key, cache, client, intake)
                 if leader is not None:
                     return await _fold(alert, leader, cache, client, now)
-            investigation = await _create(alert, name, selected.default, cache, client)
+            investigation = await _create(alert, name, selected.default, context)
         if not _is_of(investigation, alert):
             text = f"{investigation} belongs to another alert; delete it, or create the alert under another name"
             await write_status(client, cache, alert, _status(alert, None, ("NameTaken", text), now))
@@ -148,17 +153,16 @@ def _waits_for_default(selected: _Selected, alert: Alert, settings: ControllerSe
     return reason, f"{message}; otherwise the default chain {name} takes it {minutes:g} minutes after its creation"
 
 
-async def _create(alert: Alert, name: str, default: Chain | None, cache: Cache, client: KubeClient) -> Investigation:
+async def _create(alert: Alert, name: str, default: Chain | None, context: ReconcileContext) -> Investigation:
     """Creates the Investigation of an alert, or returns the one that is there.
 
     Args:
         alert: the alert.
         name: of the Investigation.
         default: the default chain, where it takes the alert.
-        cache: gets the object.
-        client: the Kubernetes API.
+        context: of the reconcile.
     """
-    meta = alert.metadata
+    meta, client = alert.metadata, context.kubernetes.client
     body: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": Investigation.KIND,
@@ -180,7 +184,10 @@ async def _create(alert: Alert, name: str, default: Chain | None, cache: Cache, 
         if error.reason != "AlreadyExists":
             raise
         created = await client.get(Investigation.KIND, meta.namespace, name)
-    cache.put(created)
+    else:
+        if default is not None:
+            context.note_default()
+    context.cache.put(created)
     return parse_as(Investigation, created)
 
 

@@ -63,6 +63,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     (grown("tarsy_investigations_submitted_total", "kind"), "{{kind}} accepted"),
                     (grown("tarsy_investigations_terminal_total", "kind, state"), "{{kind}} {{state}}"),
+                    (grown("tarsy_defaulted_alerts_total"), "taken by a default chain"),
                 ),
             ),
             Panel(

@@ -12,7 +12,8 @@ _HISTORY = "it is about the record of changes; others of this folder are shown o
 
 FOLDERS = {
     "tests/chaos/": "the API takes no part in it; test_deletion and test_two_active are shown on both",
-    "tests/e2e/scenarios/": "the goldens are the same bytes on both; one replay is shown on both",
+    "tests/e2e/scenarios/": "the goldens are the same bytes on both; one replay, and what people and schedules do, are "
+    "shown on both",
     "tests/e2e/": "it is about models, tools and the record; test_investigation and test_kubectl are shown on both",
     "tests/integration/controllers/": "it is about what controllers decide; test_way_of_an_alert is shown on both",
     "tests/integration/http/": "it is about our own HTTP API; test_authorization and test_writes are shown on both",
@@ -26,7 +27,16 @@ _ON_BOTH = {
         "test_two_active.py",
     ),
     "tests/e2e/": (
+        "scenarios/test_calibration.py",
+        "scenarios/test_default.py",
+        "scenarios/test_outcome.py",
+        "scenarios/test_precedents.py",
         "scenarios/test_replay.py::test_every_scenario_replays_byte_for_byte[real-pipeline",
+        "scenarios/test_review.py",
+        "scenarios/test_schedule.py",
+        "scenarios/test_scoring.py",
+        "scenarios/test_skills.py",
+        "scenarios/test_sub_agents.py",
         "test_accounts.py::test_a_denial",
         "test_accounts.py::test_the_real_server",
         "test_changes_stage.py::test_what_the_author_may_not_list_is_in_no_result[real-True",
@@ -143,11 +153,11 @@ ONCE = {
 
 _BUILT_IN = "what it reads and writes is of kinds that the embedded API serves there too"
 _APPLIED = "test_overlays applies the same objects there"
-_ACTING = "scenarios/test_approvals and test_demo are shown there, and the policies in tests/integration/admission"
+_ACTING = "scenarios/test_approvals and test_action_stage, and test_demo, are shown there"
 
 NOT_ON_NEWER = {
     "tests/chaos/test_gate.py": _ACTING,
-    "tests/e2e/scenarios/test_action_stage.py": _ACTING,
+    "tests/e2e/scenarios/test_action_stage.py::test_the_record_wins": "the other scenario of this file is shown there",
     "tests/e2e/test_action_stage.py": _ACTING,
     "tests/integration/admission/test_registrations.py": _BUILT_IN,
     "tests/integration/cli/test_incidents.py": _BUILT_IN,

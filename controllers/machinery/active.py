@@ -52,7 +52,7 @@ from tarsy.controllers.tool_workloads.per_run import Running, RunWorkloads
 from tarsy.kube.client import ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.masking import Maskers, default_masker
-from tarsy.observe.metric_table import ACTIVE, OBJECTS, QUOTAS, SCHEDULE_TIMES
+from tarsy.observe.metric_table import ACTIVE, DEFAULTED, OBJECTS, QUOTAS, SCHEDULE_TIMES
 from tarsy.observe.metrics import Metrics
 from tarsy.resources.v1alpha1 import EvalRun, EvalSuite
 from tarsy.runbook.fetch import Fetcher
@@ -178,6 +178,7 @@ class ActiveController:
             served=self._served,
             at_rest=self._at_rest,
             note_firing=lambda result: metrics.add(SCHEDULE_TIMES, result=result.value),
+            note_default=partial(metrics.add, DEFAULTED),
         )
         client, namespaces = self._kubernetes.client, self._settings.namespaces
         listed = partial(learn, client, self._cache, namespaces, seen=self._informer.seen)

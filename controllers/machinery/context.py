@@ -224,6 +224,9 @@ class ReconcileContext:
     note_firing: Callable[[FiringResult], None] = lambda _: None
     """Counts what became of a time of an AlertSchedule."""
 
+    note_default: Callable[[], None] = lambda: None
+    """Counts an Alert that the default chain of its namespace took."""
+
     acting: set[str] = field(default_factory=set)
     """The uids of runs that this controller made a Secret for (`tarsy.controllers.runs.run_secret`)."""
 

@@ -20,6 +20,11 @@ AVAILABLE = "MCPServer"
 NOTIFYING = ("AlertRoute", "Chain")
 """The kinds that have a second condition where they tell somebody: whether they can."""
 
+CALIBRATED = "Chain"
+"""The kind that has a further condition once people reviewed its findings: whether High was right often enough."""
+
+_OPTIONAL = (ConditionType.NOTIFICATIONS_READY, ConditionType.CALIBRATED)
+
 
 def count_ready(cache: Cache) -> Mapping[tuple[str, ...], float]:
     """Counts configuration objects by kind, condition and its status; an unreadable object is not Ready."""
@@ -50,15 +55,16 @@ def count_quotas(cache: Cache) -> Mapping[tuple[str, ...], float]:
 def _conditions(kind: str) -> tuple[ConditionType, ...]:
     if kind == AVAILABLE:
         return ConditionType.READY, ConditionType.AVAILABLE
-    return (ConditionType.READY, ConditionType.NOTIFICATIONS_READY) if kind in NOTIFYING else (ConditionType.READY,)
+    told = (ConditionType.READY, ConditionType.NOTIFICATIONS_READY) if kind in NOTIFYING else (ConditionType.READY,)
+    return (*told, ConditionType.CALIBRATED) if kind == CALIBRATED else told
 
 
 def _status(obj: AnyResource | UnreadableObject, about: ConditionType) -> str | None:
-    """Returns the status of a condition; None where the object has no notification targets to report on."""
+    """Returns the status of a condition; None where the object has nothing to report on, as without a review."""
     if isinstance(obj, UnreadableObject):
         known = {ConditionType.READY: "False", ConditionType.AVAILABLE: "Unknown"}
         return known.get(about)
     found = condition(obj.status.conditions, about)
     if found is None:
-        return None if about is ConditionType.NOTIFICATIONS_READY else "Unknown"
+        return None if about in _OPTIONAL else "Unknown"
     return found.status

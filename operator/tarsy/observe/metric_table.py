@@ -164,7 +164,7 @@ CONFIGURATION = Label(
 EVAL_OUTCOME = Label("outcome", ("Passed", "Failed", "Inconclusive"))
 EVAL_VERDICT = Label("verdict", ("Passed", "Regressed", "Insufficient", "Cancelled"))
 FIRING_RESULT = Label("result", ("created", "refused", "overlap", "missed"))
-CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady"))
+CONDITION = Label("condition", ("Ready", "Available", "NotificationsReady", "Calibrated"))
 QUOTA_STATE = Label("state", ("within", "warned", "exceeded"))
 CONDITION_STATUS = Label("status", ("True", "False", "Unknown"))
 
@@ -319,6 +319,8 @@ INCIDENT_OUTCOMES = _counter(
     CONFIDENCE,
     INCIDENT_OUTCOME,
 )
+
+DEFAULTED = _counter("defaulted_alerts", "Alerts that no Chain claims and the default chain of their namespace took.")
 
 SCHEDULE_TIMES = _counter("schedule_firings", "Times of AlertSchedules, by what became of them.", FIRING_RESULT)
 

@@ -56,7 +56,7 @@ HELD_BACK = ("quota-queue", "quota-reject", "quota-triage")
 ACTED = ("action-stage", "action-stage-rejected")
 """Goldens of stages that act: a replay sends nothing that changes something, and says so in their place."""
 
-AFTERWARDS = ("outcome", "precedents", "review", "schedule", "scoring")
+AFTERWARDS = ("calibration", "default", "outcome", "precedents", "review", "schedule", "scoring")
 """Goldens of what comes before or after a run; the run itself is the small one."""
 
 

@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from integration.controllers.desk import Desk, eventually
+from tarsy.observe.metric_table import DEFAULTED
+from tarsy.observe.metrics import Metrics
 from tarsy.record.run import DesiredState, State
 
 
@@ -238,12 +240,17 @@ async def test_relists_never_cancel_what_is_created_meanwhile(desk: Desk) -> Non
 async def test_the_default_chain_takes_an_alert_of_an_unknown_type_when_it_is_old_enough(desk: Desk) -> None:
     await desk.configure()
     await desk.put("InvestigationDefaults", "default", {"defaultChain": "one"})
-    async with desk.controller(default_chain_seconds=1.0):
+    metrics = Metrics()
+    async with desk.controller(default_chain_seconds=1.0, metrics=metrics):
+        await desk.alert("claimed")
+        await desk.queued("claimed")
+        assert metrics.value(DEFAULTED) == 0
         await desk.alert(alertType="NobodyKnows")
         investigation = await desk.queued()
         assert investigation["spec"]["chainRef"] == {"name": "one"}
         record = await desk.record(investigation)
         assert (record.alert_type, record.chain) == ("NobodyKnows", "one")
+        assert metrics.value(DEFAULTED) == 1
 
 
 async def test_a_chain_that_claims_the_type_comes_before_the_default_chain(desk: Desk) -> None:

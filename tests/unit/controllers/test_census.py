@@ -58,6 +58,17 @@ def test_chains_that_tell_somebody_are_counted_by_whether_they_can_and_others_ar
     }
 
 
+def test_chains_are_counted_by_whether_high_was_right_once_people_said_so() -> None:
+    cache, stages = Cache(), {"stages": [{"name": "s", "agents": [{"name": "a"}]}]}
+    for name, calibrated in (("doubted", "False"), ("few", "Unknown"), ("good", "True")):
+        cache.put({**server(name, stages, Ready="True", Calibrated=calibrated), "kind": "Chain"})
+    cache.put({**server("unreviewed", stages, Ready="True"), "kind": "Chain"})
+
+    found = {labels[2]: number for labels, number in count_ready(cache).items() if labels[1] == "Calibrated"}
+
+    assert found == {"False": 1, "Unknown": 1, "True": 1}
+
+
 def test_what_is_deleted_is_counted_no_more() -> None:
     cache = Cache()
     cache.put(server("down", Ready="True", Available="False"))
