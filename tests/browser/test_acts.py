@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -78,6 +78,67 @@ async def test_a_finished_investigation_is_run_again_or_the_reason_why_not_is_to
     assert await page.get_by_role("form", name="Run again").count() == 0
     await opened_state(page, "investigation-object-gone")
     assert await page.get_by_role("button", name="Run again").count() == 0, "its alert is not there any more"
+
+
+async def _posted(page: "Page") -> list[dict[str, Any]]:
+    """Returns the requests that would have changed something, once there is one."""
+    await page.wait_for_function("window.posted.length > 0")
+    return list(await page.evaluate("window.posted"))
+
+
+async def test_an_alert_is_investigated_anew_with_another_chain_and_model(page: "Page") -> None:
+    await opened_state(page, "investigation-run-again-form")
+    form = page.get_by_role("form", name="Run again")
+    await form.get_by_label("Chain").select_option("kubernetes-deep")
+    await form.get_by_label("Model").select_option("second")
+    await form.get_by_role("button", name="Start the run").click()
+    await page.wait_for_url("**#/investigations/shop/kubepodcrashlooping-7f3a9c-retry-x8k2p")
+    (sent,) = await _posted(page)
+    assert sent["path"].endswith("/retries")
+    assert sent["body"] == {"chain": "kubernetes-deep", "llmProvider": "second"}
+
+
+async def test_two_investigations_are_compared_and_their_differences_are_marked(page: "Page") -> None:
+    await opened_state(page, "compare")
+    second = page.get_by_role("region", name="kubepodcrashlooping-7f3a9c-replay-6rvsk")
+    assert await second.locator(".apart dt").all_inner_texts() == ["Chain", "Confidence"]
+    assert "−74%" in await second.inner_text()
+    await page.get_by_text("1 call is the same, then:").wait_for()
+    await page.get_by_role("link", name="Swap sides").click()
+    await page.wait_for_url("**#/compare/shop/kubepodcrashlooping-7f3a9c-replay-6rvsk/kubepodcrashlooping-7f3a9c")
+
+
+async def test_a_call_is_approved_or_rejected_with_the_digest_of_what_is_shown(page: "Page") -> None:
+    for decision, button in (("Approve", "Approve"), ("Reject", "Reject")):
+        await opened_state(page, "approval")
+        form = page.get_by_role("form", name="Your decision")
+        await form.get_by_label("Reason (optional)").fill("Seen in the logs too.")
+        await form.get_by_role("button", name=button).click()
+        (sent,) = await _posted(page)
+        digest = await page.locator("code", has_text="sha256:").inner_text()
+        assert sent["path"].endswith("/decisions")
+        assert sent["body"] == {"decision": decision, "argumentsDigest": digest, "reason": "Seen in the logs too."}
+
+
+async def test_a_destructive_call_is_approved_only_by_who_types_its_name(page: "Page") -> None:
+    await opened_state(page, "approval-destructive")
+    form = page.get_by_role("form", name="Your decision")
+    approve = form.get_by_role("button", name="Approve")
+    assert await approve.is_disabled()
+    await form.get_by_label("To approve this destructive call").fill("checkout-6f7d9c8b54-k8x2p")
+    assert await approve.is_enabled()
+
+
+async def test_a_finding_is_claimed_and_reviewed(page: "Page") -> None:
+    await opened_state(page, "investigation-review")
+    review = page.locator("section.card", has=page.get_by_role("heading", name="Review", exact=True))
+    await review.get_by_text("I look at the release.").wait_for()
+    await review.get_by_label("Root cause").fill("ConfigMap/checkout-config")
+    await review.get_by_role("button", name="Right").click()
+    await review.get_by_text("Your Review was created.").wait_for()
+    (sent,) = await _posted(page)
+    assert sent["body"]["verdict"] == "Right"
+    assert sent["body"]["rootCause"] == {"kind": "ConfigMap", "name": "checkout-config"}
 
 
 NOTIFICATION = """

@@ -28,6 +28,8 @@ LAYOUT = (Path(__file__).parent / "layout.js").read_text()
 QUESTIONS = (Path(__file__).parent / "answers.js").read_text()
 """What is happening, what is the cause and how sure is that, what to do next: each view of an investigation answers."""
 LOOKS = (("light", 1280, 800), ("dark", 1280, 800), ("light", 400, 800), ("dark", 400, 800))
+PARTS = 3
+"""Tests that the states are dealt out to, so that each has time on a slow machine."""
 FIRST_LOAD = 200_000
 """Compressed bytes of the HTML and of what it loads at once."""
 WIDE = 1280
@@ -62,9 +64,10 @@ async def _states(page: "Page") -> list[str]:
     return [str(link) for link in await page.locator("a").evaluate_all("links => links.map(one => one.search)")]
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("scheme", "width", "height"), LOOKS, ids=lambda value: str(value))
 async def test_every_state_is_accessible_and_readable(
-    chromium: "Browser", scheme: str, width: int, height: int
+    chromium: "Browser", scheme: str, width: int, height: int, part: int
 ) -> None:
     context = await chromium.new_context(
         viewport={"width": width, "height": height},
@@ -80,7 +83,7 @@ async def test_every_state_is_accessible_and_readable(
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     states = await _states(page)
     assert len(states) > LEAST_STATES
-    for state in states:
+    for state in states[part::PARTS]:
         name = state.removeprefix("?state=")
         await page.goto(f"{ORIGIN}/fixtures.html{state}")
         await drawn(page)
@@ -208,6 +211,7 @@ async def test_keys_select_a_day_of_a_chart_and_its_values_are_a_table_too(chrom
         said = await chart.locator("[aria-live]").inner_text()
         assert said.startswith("" if key == "Escape" else f"{shown}: $") and bool(said) is (key != "Escape")
     await chart.get_by_text("Show as a table").click()
+    await chart.locator("tbody tr").nth(DAYS - 1).wait_for()
     assert await chart.locator("tbody tr").count() == DAYS
     await page.get_by_label("Group by").select_option("author")
     await page.wait_for_url("**#/usage?by=author&days=30")

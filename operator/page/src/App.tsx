@@ -116,6 +116,12 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
   const [zone, setZone] = useState(savedZone);
   const [overlay, setOverlay] = useState<Overlay>(null);
   const dark = isDark(theme);
+  const views = useRef<HTMLElement>(null);
+  // In a narrow window the links are one row that scrolls.
+  useEffect(() => {
+    const current = views.current?.querySelector<HTMLElement>("[aria-current]");
+    if (views.current && current) views.current.scrollLeft = current.offsetLeft + current.offsetWidth / 2 - views.current.clientWidth / 2;
+  }, [entryOf(route)]);
   const turnZone = (wanted: Zone) => {
     saveZone(wanted);
     setZone(wanted);
@@ -143,10 +149,10 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
         {ACTIONS.skip}
       </a>
       <header className="top">
-        <a className="brand" href="#/investigations">
-          <span className="mark" aria-hidden="true">T</span> TARSy
+        <a className="brand" href="#/investigations" aria-label="TARSy">
+          <span className="mark" aria-hidden="true">T</span> <span className="narrow-off">TARSy</span>
         </a>
-        <nav aria-label="Views">
+        <nav aria-label="Views" ref={views}>
           {NAVIGATION.map(({ entry, link, words }) => (
             <a key={entry} href={link} aria-current={entry === entryOf(route) ? "page" : undefined}>{words}</a>
           ))}

@@ -58,8 +58,8 @@ export const SUPPORT = {
 /** Flaws of a run: a name, and what it means. */
 export const DOUBTS = {
   why: "Why the confidence is not higher:",
-  calibration: "People found few findings of this chain with confidence High right.",
-  but: "To bear in mind:",
+  calibration: "Reviewers found too few findings of this chain with confidence High right.",
+  but: "Keep in mind:",
   missing: "Evidence is missing:",
   own: "The agents rated it so themselves; no check lowered it.",
 } as const;
@@ -101,7 +101,8 @@ export const SO_FAR = {
   candidate: "The first candidate among the changes.",
   hypothesis: "Supported by sub-agent",
   unsure: "There is no confidence before the finding.",
-  goesOn: "Nothing: it goes on by itself. Conclude stops it with a finding from the evidence so far, Cancel without one.",
+  goesOn: "Nothing: it goes on by itself.",
+  stops: "Conclude stops it with a finding from the evidence so far, Cancel without one.",
   concludes: "Nothing: it writes its finding from the evidence so far.",
   ends: "Nothing: it is being cancelled.",
   waits: "Nothing: it starts as soon as a worker is free. If it stays queued, see",
@@ -625,7 +626,7 @@ export const USAGE = {
 /** Words about the quality of findings. */
 export const QUALITY = {
   noVerdicts: "No finding of this period was reviewed.",
-  noOutcomes: "Of no finding of this period is it known what became of its alert.",
+  noOutcomes: "No outcome of an alert is known in this period.",
   noEvaluations: "No evaluation has finished in this period.",
   mayNotReviews: "You may not list reviews (role tarsy-viewer).",
   mayNotEvaluations: "You may not list EvalRuns (role tarsy-viewer).",
@@ -666,7 +667,7 @@ export const PROBLEMS = {
   retrying: "This page shows it as soon as it exists. If that takes long, check its name and namespace.",
   forbidden: "Ask for the role tarsy-viewer in this namespace.",
   reload: "Reload the page to try again.",
-  accepting: "Mend that: it is then accepted by itself, and shown here.",
+  accepting: "Fix this: the investigation is then accepted and opens here.",
 } as const;
 
 /** Words of the view System. */

@@ -1,5 +1,6 @@
 /** Tells why the confidence in a finding is not higher. */
 import type { Finding, Flaw, Investigation } from "../api/types";
+import { isDoubted, shownConfidence } from "./confidence";
 import { counted } from "./format";
 import { supportOf } from "./support";
 import { DOUBTS, FLAWS } from "../words";
@@ -12,6 +13,7 @@ export function doubtsOf(finding: Finding, item: Investigation): string[] {
   const of = (kind: ReturnType<typeof supportOf>) => kinds.filter((one) => one === kind).length;
   const uncalled = item.conditions.find((one) => one.type === "EvidenceDegraded" && one.status === "True" && one.reason === "NoToolCalled");
   const found = [
+    ...(isDoubted(finding) ? [`${DOUBTS.calibration} ${shownConfidence(finding)}.`] : []),
     ...item.evidenceMissing.map((missing) => `${DOUBTS.missing} ${missing}`),
     ...(uncalled ? [uncalled.message] : []),
     ...(of("unsupported") > 0 ? [`${counted(of("unsupported"), "unsupported")}.`] : []),

@@ -55,7 +55,7 @@ export const ChainDiagram = memo(function ChainDiagram({ item, stages, onStage }
       {planned > 0 && (
         <li className="stage planned">
           <span className="stage-box">
-            <span className="hint">{planned} more planned</span>
+            <span className="hint">{known > 0 ? `${planned} more planned` : `${planned} planned`}</span>
           </span>
         </li>
       )}

@@ -1,8 +1,8 @@
 /** Selects what the list of investigations shows: text, phase, flaw, severity, outcome, alert type, chain, author and time. */
 import { useEffect, useRef, useState } from "react";
 import { FIRST, fromField, LAST, toField } from "../logic/moments";
-import { FILTERS, SORTS, type ListQuery } from "../logic/route";
-import { ACTIONS, FLAWS, OPTIONS, OUTCOMES, PERIODS, PHASES, SEVERITIES, SORT } from "../words";
+import { SORTS, type ListQuery } from "../logic/route";
+import { FLAWS, OPTIONS, OUTCOMES, PERIODS, PHASES, SEVERITIES, SORT } from "../words";
 
 type Props = { query: ListQuery; search: React.RefObject<HTMLInputElement | null>; onChange: (changed: ListQuery) => void };
 
@@ -35,7 +35,6 @@ export function ListFilters({ query, search, onChange }: Props) {
       <Filter label="Chain" value={query.chain} onChange={(chain) => onChange({ chain })} />
       <Filter label="Author" value={query.author} onChange={(author) => onChange({ author })} />
       <Span since={query.since} until={query.until} onChange={onChange} />
-      {FILTERS.some((name) => query[name]) && <a href="#/investigations">{ACTIONS.clear}</a>}
     </form>
   );
 }

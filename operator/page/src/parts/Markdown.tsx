@@ -29,5 +29,5 @@ function Streamed({ text }: { text: string }) {
 }
 
 const Block = memo(function Block({ text }: { text: string }) {
-  return <Suspense fallback={<p className="plain">{text}</p>}><Parsed text={text} /></Suspense>;
+  return <Suspense fallback={<p className="plain" aria-busy="true">{text}</p>}><Parsed text={text} /></Suspense>;
 });

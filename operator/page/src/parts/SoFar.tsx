@@ -4,6 +4,7 @@ import { firstOf, nameOf, relative } from "../logic/changes";
 import { dispatchesOf } from "../logic/hypotheses";
 import type { Timeline } from "../logic/timeline";
 import { SECTIONS, SO_FAR, VIEWS } from "../words";
+import { useWorld } from "./context";
 import { Section } from "./parts";
 
 type Props = { state: string; desired: string; timeline: Timeline; changes: Changes | null };
@@ -35,9 +36,10 @@ function Cause({ timeline, changes }: Pick<Props, "timeline" | "changes">) {
 }
 
 function Next({ state, desired }: Pick<Props, "state" | "desired">) {
+  const { session } = useWorld();
   if (desired === "Concluded") return SO_FAR.concludes;
   if (desired === "Cancelled") return SO_FAR.ends;
   if (state === "pending") return <>{SO_FAR.waits} <a href="#/system">{VIEWS.system}</a></>;
   if (state === "parked") return <>{SO_FAR.parked} <a href="#/approvals">{VIEWS.approvals}</a></>;
-  return SO_FAR.goesOn;
+  return session.hasToken ? <>{SO_FAR.goesOn} {SO_FAR.stops}</> : SO_FAR.goesOn;
 }

@@ -47,10 +47,12 @@ export default function ApprovalPage({ namespace, name }: { namespace: string; n
           {!waits(found) && <div className="problem soft">{found.outcome ?? found.phase}{found.decidedBy.length > 0 && ` (${found.decidedBy.map(author).join(", ")})`}</div>}
           <div className="two-sides">
             <Change view={found} />
-            <Grounds view={found} evidence={evidence.value} error={evidence.error} />
+            <div className="decide-side">
+              {waits(found) && <Decide key={found.argumentsDigest} view={found} path={path} now={now} onDecided={loaded.again} />}
+              <Decisions view={found} />
+              <Grounds view={found} evidence={evidence.value} error={evidence.error} />
+            </div>
           </div>
-          <Decisions view={found} />
-          {waits(found) && <Decide key={found.argumentsDigest} view={found} path={path} now={now} onDecided={loaded.again} />}
           <p className="hint">{APPROVAL.digest} <code>{found.argumentsDigest}</code></p>
         </>
       )}
@@ -145,7 +147,7 @@ function Decide({ view, path, now, onDecided }: { view: ApprovalView; path: stri
     void send("Approve");
   };
   return (
-    <form className="form card" aria-label={SECTIONS.decision} onSubmit={approve}>
+    <form className="form card decide" aria-label={SECTIONS.decision} onSubmit={approve}>
       <h2>{SECTIONS.decision}</h2>
       {why.Approve && <p role="note">{why.Approve}</p>}
       {!why.Reject && (

@@ -74,6 +74,7 @@ export function List({ query }: { query: ListQuery }) {
           <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search, <kbd>?</kbd> all keys
         </span>
         <span className="spring" />
+        {filtered && <a href="#/investigations">{ACTIONS.clear}</a>}
         <SortSelect query={query} onChange={set} />
       </div>
       <ListFilters query={query} search={search} onChange={set} />

@@ -107,8 +107,9 @@ function QuotaCard({ quotas }: { quotas: Quotas }) {
 
 function Sums({ usage, measure }: { usage: DailyUsage; measure: Measure }) {
   const [all, setAll] = useState(false);
-  const valueOf = (item: UsageItem) => (measure === "cost" ? (item.costUSD ?? 0) : item.inputTokens + item.outputTokens);
-  const whole = valueOf(usage.total);
+  const valueOf = (item: UsageItem) => (measure === "cost" ? item.costUSD : item.inputTokens + item.outputTokens);
+  const whole = valueOf(usage.total) ?? 0;
+  const shareOf = (item: UsageItem) => (valueOf(item) === null || whole === 0 ? null : (valueOf(item) ?? 0) / whole);
   return (
     <>
       <div className="scroll" tabIndex={0} role="region" aria-label={SECTIONS.usageByGroup}>
@@ -125,7 +126,7 @@ function Sums({ usage, measure }: { usage: DailyUsage; measure: Measure }) {
           </thead>
           <tbody>
             {usage.items.slice(0, all ? undefined : MOST_ROWS).map((item) => (
-              <Row key={item.name} item={item} share={whole > 0 ? valueOf(item) / whole : 0} />
+              <Row key={item.name} item={item} share={shareOf(item)} />
             ))}
           </tbody>
           <tfoot><Row item={{ ...usage.total, name: USAGE.sum }} share={null} /></tfoot>
