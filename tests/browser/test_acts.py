@@ -131,10 +131,10 @@ async def test_a_destructive_call_is_approved_only_by_who_types_its_name(page: "
 
 async def test_a_finding_is_claimed_and_reviewed(page: "Page") -> None:
     await opened_state(page, "investigation-review")
-    review = page.locator("section.card", has=page.get_by_role("heading", name="Review", exact=True))
+    review = page.locator("section.card", has=page.get_by_role("heading", name="Was it right?"))
     await review.get_by_text("I look at the release.").wait_for()
     await review.get_by_label("Root cause").fill("ConfigMap/checkout-config")
-    await review.get_by_role("button", name="Right").click()
+    await review.get_by_role("button", name="Right", exact=True).click()
     await review.get_by_text("Your Review was created.").wait_for()
     (sent,) = await _posted(page)
     assert sent["body"]["verdict"] == "Right"

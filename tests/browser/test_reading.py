@@ -128,7 +128,11 @@ async def test_the_link_of_the_view_is_in_sight_in_a_narrow_window(page: "Page")
 async def test_the_last_runs_and_the_failures_of_an_object_are_shown_with_its_conditions(page: "Page") -> None:
     await opened_state(page, "system-broken-server")
     details = page.locator(".object-details")
-    for text in ("Available: False", "connection refused at http://prometheus-mcp", "Chain tarsy-library/kubernetes-deep"):
+    for text in (
+        "Available: False",
+        "connection refused at http://prometheus-mcp",
+        "Chain tarsy-library/kubernetes-deep",
+    ):
         await details.get_by_text(text).first.wait_for()
     await details.get_by_role("link", name="shop/checkout-crash-1f2e3d4c").wait_for()
     strip = page.locator(".objects > li", has=page.get_by_role("button", name="tarsy-library/prometheus"))

@@ -3,7 +3,7 @@ import type { Dispatching, SubAgent } from "../logic/hypotheses";
 import { HYPOTHESES } from "../words";
 import { Section } from "./parts";
 
-type Links = { onEvent: (event: string) => void; onCitation: (call: string) => void };
+type Links = { onEvent: (event: string) => void; onCitation: (call: string, quote: string) => void };
 
 const MARKS: Record<string, string> = { Supported: "✓", Refuted: "✗", Unresolved: "?" };
 
@@ -44,7 +44,7 @@ function Hypothesis({ sub, onEvent, onCitation }: { sub: SubAgent } & Links) {
             <blockquote key={place} className={one.supported ? "" : "bad-quote"}>
               “{one.quote}”{" "}
               {call ? (
-                <button type="button" className="link" onClick={() => onCitation(call)}>{one.where}</button>
+                <button type="button" className="link" onClick={() => onCitation(call, one.quote)}>{one.where}</button>
               ) : (
                 <span className="hint">{one.where}</span>
               )}

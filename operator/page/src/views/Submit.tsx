@@ -140,7 +140,7 @@ function Waiting({ made, onAnother }: { made: SubmittedAlert; onAnother: () => v
         Alert {made.namespace}/{made.name}{alert?.phase ? `: ${alert.phase}` : ""}.
         {alert?.phase !== "Rejected" && " Its investigation opens as soon as it exists."}
       </p>
-      {refused && <div className="problem">{refused.reason}: {refused.message}</div>}
+      {refused && <div className="problem" role="alert">{refused.reason}: {refused.message}</div>}
       {error && <Problem error={error} />}
       <button type="button" onClick={onAnother}>{ACTIONS.submitAnother}</button>
     </div>
