@@ -6,6 +6,7 @@ reconciles and writes. Two replicas may be active for seconds: all effects are i
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +34,7 @@ from tarsy.controllers.machinery.context import (
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
-from tarsy.controllers.machinery.relist import learn, relist, until_listed
+from tarsy.controllers.machinery.relist import learn, relist, relist_while_watch_lists, until_listed
 from tarsy.controllers.machinery.watch import Watch
 from tarsy.controllers.machinery.workers import RETRY_SECONDS, ReconcileWorkers
 from tarsy.controllers.notifications.delivery import ROUND_SECONDS as NOTICE_SECONDS
@@ -122,6 +123,7 @@ class ActiveController:
         self._queue: KeyedQueue[Key] = KeyedQueue()
         self._informer = Informer(self._cache, self._queue, settings.library_namespace)
         self._watch = Watch(kubernetes.client, self._informer.event, namespaces=settings.namespaces)
+        self._watch_began = -math.inf
         self._at_rest: AtRest = {}
         self._notifications = self._new_notifications()
         note = self._notifications.note if self._notifications else None
@@ -189,7 +191,7 @@ class ActiveController:
     def _rounds(self) -> Iterator[tuple[float, Callable[[], Awaitable[None]]]]:
         """Yields the work that is done while this replica is active, each with its interval in seconds."""
         client, store, queue = self._kubernetes.client, self._store, self._queue
-        yield self._settings.relist_seconds, self._relist
+        yield self._settings.relist_seconds, self._relist_at_intervals
         yield SWEEP_SECONDS, self._sweep
         yield PURGE_SECONDS, self._purge
         if self._scoring is not None:
@@ -220,6 +222,7 @@ class ActiveController:
 
     async def run(self) -> None:
         """Runs until cancelled."""
+        self._watch_began = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch.run())
             group.create_task(self._election.run())
@@ -266,21 +269,30 @@ class ActiveController:
 
     async def _relist_what_was_missed(self) -> None:
         """Relists after the watch had to list anew (410, as after a compaction of etcd), and so missed deletions."""
+        news = self._informer
         while True:
-            await self._informer.missed.wait()
+            await news.missed.wait()
             await self._election.active.wait()
-            await until_listed(self._informer.missed)
+            await until_listed(news.missed)
+            everything, news.missed_all = news.missed_all, False
             try:
-                await self._relist()
+                await self._relist(relist if everything else relist_while_watch_lists)
             except (ApiError, StoreError) as error:
                 _log.warning("the relist failed; retrying in %g s: %s", RETRY_SECONDS, error)
-                self._informer.missed.set()
+                news.missed_all = news.missed_all or everything
+                news.missed.set()
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _relist(self) -> None:
+    async def _relist_at_intervals(self) -> None:
+        """Relists; soon after the start without what the watch lists meanwhile."""
+        began, self._watch_began = self._watch_began, -math.inf
+        young = asyncio.get_running_loop().time() - began < self._settings.relist_seconds
+        await self._relist(relist_while_watch_lists if young else relist)
+
+    async def _relist(self, listing: Callable[..., Awaitable[None]] = relist) -> None:
         """Finds what the watch missed, and reconciles every object."""
         store, news = self._store, self._informer
-        await relist(
+        await listing(
             self._kubernetes.client,
             self._cache,
             store.reads,

@@ -67,7 +67,9 @@ class Informer:
         queue: is told who is to be looked at.
         library_namespace: whose objects are used from other namespaces.
 
-    `missed` is set when the watch listed a kind anew: that tells what is there, not what has gone meanwhile.
+    `missed` is set when the watch listed what was known: that tells what is there, not what has gone meanwhile. With
+    `missed_all` the watch itself had told of it before, so that it has listed all kinds anew; else it has just begun,
+    and only the configuration was known, which is listed before the watch.
     """
 
     def __init__(self, cache: Cache, queue: KeyedQueue[Key], library_namespace: str = "") -> None:
@@ -80,7 +82,10 @@ class Informer:
         self._followers: dict[Key, dict[Key, None]] = {}
         self._generations: dict[Key, tuple[str, int]] = {}
         self._alert_news: dict[Key, tuple[object, ...]] = {}
+        self._listed_first: set[Key] = set()
+        """Keys that a listing of our own told of, and the watch has not yet."""
         self.missed = asyncio.Event()
+        self.missed_all = False
 
     def event(self, kind: str | None, raw: Mapping[str, Any]) -> None:
         """Takes an event of the watch.
@@ -97,16 +102,20 @@ class Informer:
         key = Key(raw["kind"], meta.get("namespace", ""), meta["name"])
         if kind is None and self._cache.version(key) is not None:
             self.missed.set()
+            self.missed_all = self.missed_all or key not in self._listed_first
         if kind == "DELETED":
             self.gone(key, meta["uid"])
         else:
             self.seen(raw)
+        self._listed_first.discard(key)
 
     def seen(self, raw: Mapping[str, Any], instead_of: Version | None = None) -> None:
         """Takes an object that exists, and queues the objects that it concerns."""
         meta = raw["metadata"]
         before = self._cache.version(Key(raw["kind"], meta.get("namespace", ""), meta["name"]))
         key = self._cache.put(raw, watched=True, instead_of=instead_of)
+        if before is None:
+            self._listed_first.add(key)
         after = self._cache.version(key)
         if before is not None and after is not None and before.uid != after.uid:
             self.gone(key, before.uid)
@@ -136,6 +145,7 @@ class Informer:
         self._told.pop(key, None)
         self._generations.pop(key, None)
         self._alert_news.pop(key, None)
+        self._listed_first.discard(key)
         self._note_waiting(key)
         if key.kind == Alert.KIND:
             self._wake_followers(key)

@@ -7,18 +7,19 @@ stays deleted, because the list is older. A run is stopped only after the API wa
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key, Version
-from tarsy.kube.client import ApiError, KubeClient
+from tarsy.kube.client import PAGE_SIZE, ApiError, KubeClient
 from tarsy.resources.v1alpha1 import KINDS, ChatMessage, Investigation
 from tarsy.store.reading.reads import Reads
 from tarsy.store.runs.lifecycle import Runs
 
 _log = logging.getLogger(__name__)
 
+_OF_RUNS = (Investigation.KIND, ChatMessage.KIND)
 
 MISSED_SECONDS = 0.5
 """From the last object that the watch lists anew to a relist: other kinds follow, they lost the same connection."""
@@ -100,18 +101,47 @@ async def relist(
         StoreError: the record could not be read or written.
     """
     unfinished = await reads.unfinished()
-    spaces: tuple[str | None, ...] = namespaces or (None,)
     living: set[str] = set()
     for kind in KINDS:
-        before, there = await _list(kind, spaces, client, cache, seen)
-        for key, version in before.items():
-            if version.uid not in there:
-                gone(key, version.uid)
-        if kind in (Investigation.KIND, ChatMessage.KIND):
-            living |= there
-    for identity in unfinished:
-        if str(identity) not in living:
-            await _stop_without_object(identity, client, reads, runs, namespaces)
+        living |= await _compare(kind, namespaces, client, cache, seen, gone)
+    await _stop_without_objects(unfinished, living, client, reads, runs, namespaces)
+
+
+async def relist_while_watch_lists(
+    client: KubeClient,
+    cache: Cache,
+    reads: Reads,
+    runs: Runs,
+    namespaces: tuple[str, ...],
+    *,
+    seen: Seen,
+    gone: _Gone,
+) -> None:
+    """Does what `relist` does, for a watch that has just begun: it lists the objects of runs, which may be many.
+
+    So only configuration is listed a second time. The API is asked by name for the objects of unfinished runs that
+    the watch has not told of; if they are more than a page, their kinds are listed. Arguments and errors are
+    those of `relist`.
+    """
+    unfinished = await reads.unfinished()
+    for kind in (kind for kind in KINDS if kind not in PASSIVE):
+        await _compare(kind, namespaces, client, cache, seen, gone)
+    living = {version.uid for kind in _OF_RUNS for key in cache.keys_of(kind) if (version := cache.version(key))}
+    if len({str(run) for run in unfinished} - living) > PAGE_SIZE:
+        for kind in _OF_RUNS:
+            living |= await _compare(kind, namespaces, client, cache, seen, gone)
+    await _stop_without_objects(unfinished, living, client, reads, runs, namespaces)
+
+
+async def _compare(
+    kind: str, namespaces: tuple[str, ...], client: KubeClient, cache: Cache, seen: Seen, gone: _Gone
+) -> set[str]:
+    """Lists a kind, passes on what is new and what has gone, and returns the uids that exist."""
+    before, there = await _list(kind, namespaces or (None,), client, cache, seen)
+    for key, version in before.items():
+        if version.uid not in there:
+            gone(key, version.uid)
+    return there
 
 
 async def _list(
@@ -129,6 +159,19 @@ async def _list(
                 if known != Version.of(raw) and not cache.gone_since(meta["uid"], deletions):
                     seen({**raw, "kind": kind}, known)
     return before, there
+
+
+async def _stop_without_objects(
+    unfinished: Iterable[UUID],
+    living: Collection[str],
+    client: KubeClient,
+    reads: Reads,
+    runs: Runs,
+    namespaces: tuple[str, ...],
+) -> None:
+    for run in unfinished:
+        if str(run) not in living:
+            await _stop_without_object(run, client, reads, runs, namespaces)
 
 
 async def _stop_without_object(

@@ -61,6 +61,25 @@ class _NoState(kopf.DiffBaseStorage):
         return None
 
 
+class _NoProgress(kopf.ProgressStorage):
+    """Keeps no progress of handlers: those of events have none. kopf clears a copy of each object of it."""
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        return None
+
+    def purge(self, **_: Any) -> None:
+        return None
+
+    def touch(self, **_: Any) -> None:
+        return None
+
+    def clear(self, *, essence: Any) -> Any:
+        return essence
+
+
 class Handover:
     """Hands events over to the main loop, in order: those that come while it is busy are taken in one turn.
 
@@ -177,6 +196,7 @@ class Watch:
         settings.queueing.idle_timeout = 0.1
         settings.queueing.worker_limit = OBJECTS_AT_ONCE
         settings.persistence.diffbase_storage = _NoState()
+        settings.persistence.progress_storage = _NoProgress()
         settings.process.ultimate_exiting_timeout = None
 
         @kopf.on.login(registry=registry)

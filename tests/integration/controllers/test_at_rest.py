@@ -85,7 +85,7 @@ async def test_what_was_changed_while_no_operator_ran_is_put_right_at_the_start(
     ours = UUID((await desk.get("Investigation", tampered))["metadata"]["uid"])
     assert set(reads.records) == {ours}
     reads = Read.of(desk)
-    async with desk.controller():  # what was put right rests again
+    async with desk.controller(relist_seconds=1.0):  # what was put right rests again
         await eventually(lambda: reads.asked(2))
         await desk.relists(1)
     assert reads.records == {}
@@ -149,7 +149,7 @@ async def test_alert_and_question_rest_too(desk: Desk) -> None:
         await desk.reason("ChatMessage", "why", "Finished", "True", "Succeeded")
         await eventually(lambda: _settled(desk))
     reads = Read.of(desk)
-    async with desk.controller() as writes:
+    async with desk.controller(relist_seconds=1.0) as writes:
         await eventually(lambda: reads.asked(2))
         await desk.relists(1)
         assert reads.records == {}

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from tarsy.controllers.machinery import relist as module
-from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.cache import PASSIVE, Cache, Key
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.queue import KeyedQueue
 from tarsy.controllers.machinery.reconciler import Reconciler
-from tarsy.controllers.machinery.relist import learn, relist, until_listed
+from tarsy.controllers.machinery.relist import learn, relist, relist_while_watch_lists, until_listed
 from tarsy.controllers.machinery.workers import ReconcileWorkers
-from tarsy.kube.client import ApiError
+from tarsy.kube.client import PAGE_SIZE, ApiError
 from tarsy.kube.lease import LeaderElection
 from tarsy.record.run import State
+from tarsy.resources.v1alpha1 import KINDS
 from unit.controllers.builders import OTHER_UID, UID, raw, reconcile_context, record, rest_of
 
 INV = Key("Investigation", "team-a", "inv")
@@ -28,6 +29,7 @@ class World:
         self.there = list(there)
         self.ids = set(unfinished)
         self.ended: list[str] = []
+        self.listed: set[str] = set()
         self.meanwhile: Any = None
         self.cache = Cache()
         self.queue: KeyedQueue[Key] = KeyedQueue()
@@ -37,11 +39,12 @@ class World:
         me: Any = self
         await learn(me, self.cache, (), seen=self.informer.seen)
 
-    async def relist(self, namespaces: tuple[str, ...] = ()) -> None:
+    async def relist(self, namespaces: tuple[str, ...] = (), *, listing: Any = relist) -> None:
         me: Any = self
-        await relist(me, self.cache, me, me, namespaces, seen=self.informer.seen, gone=self.informer.gone)
+        await listing(me, self.cache, me, me, namespaces, seen=self.informer.seen, gone=self.informer.gone)
 
     async def pages(self, kind: str, namespace: str | None = None) -> AsyncIterator[list[dict[str, Any]]]:
+        self.listed.add(kind)
         found = [item for item in self.there if item["kind"] == kind]
         if kind == "Investigation" and self.meanwhile:
             self.meanwhile()
@@ -227,3 +230,40 @@ async def test_relist_waits_for_no_listing_without_an_end(monkeypatch: pytest.Mo
     missed.set()
     await until_listed(missed)
     assert slept == 0 and not missed.is_set()
+
+
+CHAIN = raw("Chain", "chain", {"stages": [{"name": "s", "agents": [{"name": "a"}]}]}, resourceVersion="5")
+
+
+async def test_the_first_relist_leaves_the_objects_of_runs_to_the_watch() -> None:
+    world = World(CHAIN, inv(), unfinished=(UID, OTHER_UID))
+    await world.relist(listing=relist_while_watch_lists)
+    assert world.listed == {kind for kind in KINDS if kind not in PASSIVE}
+    assert world.ended == [OTHER_UID]  # the other is there, though the watch has not told of it
+    assert world.cache.find(INV) is None
+
+
+async def test_a_configuration_object_that_went_while_the_watch_listed_is_found_by_the_first_relist() -> None:
+    world = World(CHAIN)
+    await world.learn()
+    world.there.clear()
+    await world.relist(listing=relist_while_watch_lists)
+    assert world.cache.find(Key("Chain", "team-a", "chain")) is None
+
+
+@pytest.mark.parametrize(("unknown", "lists"), [(PAGE_SIZE - 1, False), (PAGE_SIZE, False), (PAGE_SIZE + 1, True)])
+async def test_the_first_relist_lists_runs_where_more_than_a_page_would_be_asked_for(unknown: int, lists: bool) -> None:
+    world = World(inv(), unfinished=tuple(f"run-{number}" for number in range(unknown)))
+    await world.relist(listing=relist_while_watch_lists)
+    assert ("Investigation" in world.listed) is lists
+    assert len(world.ended) == unknown
+
+
+async def test_what_the_watch_lists_anew_asks_for_a_relist_of_all_kinds_only_if_it_told_of_it_before() -> None:
+    world = World(CHAIN)
+    await world.learn()
+    world.informer.event(None, CHAIN)  # the watch begins, and lists what is known from the start
+    world.informer.event(None, inv())
+    assert world.informer.missed.is_set() and not world.informer.missed_all
+    world.informer.event(None, CHAIN)  # it has lost its place
+    assert world.informer.missed_all
