@@ -1,6 +1,8 @@
 """Tests the name of an Alert's Investigation, and the Alert's status."""
 
 import re
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,8 +14,9 @@ from tarsy.controllers.machinery.cache import Cache
 from tarsy.kube.client import ApiError
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, AlertStatus
-from unit.controllers.builders import OTHER_UID, UID, alert, investigation, raw, reconcile_context
+from unit.controllers.builders import NOW, OTHER_UID, UID, alert, investigation, raw, reconcile_context
 
+DEFAULT = {"defaultChain": "pods"}
 DNS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 names = st.from_regex(DNS, fullmatch=True).filter(lambda name: len(name) <= 253)
 
@@ -115,6 +118,27 @@ async def test_alert_that_no_chain_takes_waits_and_says_for_what() -> None:
     message = seen["status"].conditions[0].message
     assert "spec.alertType" in message and "PodCrash" in message and "create one" in message
     assert seen["status"].phase == "Waiting"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wait", "counted"),
+    [(299.0, 1.0, 0), (300.0, None, 1), (301.0, None, 1)],
+    ids=["younger", "five-minutes", "older"],
+)
+async def test_the_default_chain_takes_an_alert_that_is_five_minutes_old_and_counts_it_once(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, wait: float | None, counted: int
+) -> None:
+    monkeypatch.setattr("tarsy.controllers.alert.wall_clock", lambda: NOW + timedelta(seconds=seconds))
+    taken: list[int] = []
+    cache = cluster(raw("InvestigationDefaults", "default", DEFAULT))
+    obj, api = alert(spec={"alertType": "NobodyKnows"}, creationTimestamp=f"{NOW:%Y-%m-%dT%H:%M:%SZ}"), Api()
+    context = replace(reconcile_context(api, cache=cache), note_default=lambda: taken.append(1))
+    assert await reconcile(obj, context) == wait
+    # Once more from what was known before: a crash in between, or a second controller.
+    await reconcile(obj, replace(context, cache=cluster(raw("InvestigationDefaults", "default", DEFAULT))))
+    assert len(taken) == counted
+    made = [one for kind, one in api.there.items() if kind[0] == "Investigation"]
+    assert [one["spec"]["chainRef"] for one in made] == [{"name": "pods"}] * counted
 
 
 async def test_investigation_of_somebody_else_is_not_taken_for_the_alerts_own() -> None:
