@@ -8,8 +8,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from tarsy.engine.ports import Recorder
+from tarsy.engine.skills.agent_skills import LOAD_SKILL
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
+from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
@@ -207,6 +209,35 @@ def test_sub_agents_count_by_their_end_and_dispatches_that_are_refused(metrics: 
     assert metrics.value(table.DISPATCHES, result="failed") == 1
     assert metrics.value(table.DISPATCHES, result="refused") == 1
     assert metrics.value(table.REFUSED_TOOL_CALLS) == 0
+
+
+def test_action_stages_count_by_record_and_word_and_replays_of_them_do_not(metrics: Metrics, meter: RunMeter) -> None:
+    sent = (ExecutedCall("call_1", "disk.write", "completed"),)
+    ends = (
+        StageActed(ModelWord.YES, sent),
+        StageActed(ModelWord.NO, sent),
+        StageActed(ModelWord.YES),
+        StageActed(ModelWord.YES, replay=True),
+    )
+    for acted in ends:
+        meter.stage_ended(StageOutcome(uuid4(), State.COMPLETED, acted=acted))
+    counted = {
+        (acted, word): metrics.value(table.ACTIONS, acted=acted, model_says=word)
+        for acted in ("yes", "no")
+        for word in ("Yes", "No")
+    }
+    assert counted == {("yes", "Yes"): 1, ("yes", "No"): 1, ("no", "Yes"): 1, ("no", "No"): 0}
+
+
+def test_loads_of_skills_count_by_their_outcome_and_are_no_tool_calls(metrics: Metrics, meter: RunMeter) -> None:
+    for failed in (False, True):
+        load = tool_call(call=ToolCall("l", LOAD_SKILL, "{}"), server="", tool=LOAD_SKILL, made=False)
+        meter.tool_call_began(load)
+        assert metrics.value(table.SKILL_LOADS, outcome="failed") == 0, "only what has ended counts"
+        meter.tool_call_ended(result(load, is_error=failed))
+    assert metrics.value(table.SKILL_LOADS, outcome="completed") == 1
+    assert metrics.value(table.SKILL_LOADS, outcome="failed") == 1
+    assert metrics.value(table.TOOL_CALLS, transport="other", outcome="completed") == 0
 
 
 def test_escalations_count_by_their_notice_and_answers_that_are_handed_on_are_no_tool_calls(
