@@ -20,6 +20,7 @@ from tarsy.controllers.incidents.keys import folded_status, leader_again, leader
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.controllers.machinery.context import ControllerSettings, ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.authorization import UNKNOWN_AUTHOR
 from tarsy.controllers.runs.restored import ACCEPTED_UID, ALERT_LABEL, mark_accepted
@@ -98,11 +99,9 @@ async def _made_before(
 ) -> Investigation | None:
     """Finds the Investigation of an alert in the cache, else in the API; None when it is gone."""
     namespace = alert.metadata.namespace
+    if not _is_finished(alert):
+        return await look_up(Investigation, namespace, reference.name, cache, client, uid=reference.uid)
     found = cache.get(Investigation, namespace, reference.name)
-    if found is None and not _is_finished(alert):
-        raw = await client.find(Investigation.KIND, namespace, reference.name)
-        there = cache.find(cache.put(raw)) if raw else None
-        found = there if isinstance(there, Investigation) else None
     return found if found is not None and found.metadata.uid == reference.uid else None
 
 

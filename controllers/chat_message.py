@@ -13,6 +13,7 @@ from uuid import UUID
 from tarsy.controllers.investigation import mask_alert
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
 from tarsy.controllers.runs.authorization import authorization_refusal, timeline_read
@@ -115,7 +116,7 @@ async def _about(message: ChatMessage, context: ReconcileContext) -> tuple[Inves
     """Returns the record of the investigation in question, and the plan of an answer."""
     namespace, name = message.metadata.namespace, message.spec.investigation_ref.name
     where = f"spec.investigationRef.name: Investigation {namespace}/{name}"
-    investigation = context.cache.get(Investigation, namespace, name)
+    investigation = await look_up(Investigation, namespace, name, context.cache, context.kubernetes.client)
     if investigation is None:
         raise NotYet("InvestigationMissing", f"{where} does not exist; create it, or name another")
     record = await context.store.reads.record(UUID(investigation.metadata.uid))
@@ -175,10 +176,10 @@ async def _question(message: ChatMessage, plan: Plan, context: ReconcileContext)
 
 async def _mark_accepted(message: ChatMessage, about: UUID | None, context: ReconcileContext) -> None:
     """Marks a question as accepted, which tells it from a restored copy, and makes the Investigation its owner."""
-    meta = message.metadata
+    meta, name, client = message.metadata, message.spec.investigation_ref.name, context.kubernetes.client
     body: dict[str, Any] = {"metadata": {"uid": meta.uid, "annotations": {ACCEPTED_UID: meta.uid}}}
-    investigation = context.cache.get(Investigation, meta.namespace, message.spec.investigation_ref.name)
-    if investigation is not None and investigation.metadata.uid == str(about):
+    investigation = await look_up(Investigation, meta.namespace, name, context.cache, client, uid=str(about))
+    if investigation is not None:
         owner = {
             "apiVersion": API_VERSION,
             "kind": Investigation.KIND,
@@ -188,4 +189,4 @@ async def _mark_accepted(message: ChatMessage, about: UUID | None, context: Reco
         others = [o.to_dict() for o in meta.owner_references if o.uid != owner["uid"]]
         body["metadata"]["ownerReferences"] = [*others, owner]
         body["metadata"]["resourceVersion"] = meta.resource_version
-    context.cache.put(await context.kubernetes.client.patch(message.KIND, meta.namespace, meta.name, body))
+    context.cache.put(await client.patch(message.KIND, meta.namespace, meta.name, body))

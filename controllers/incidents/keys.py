@@ -11,6 +11,7 @@ and the watch may show Alerts in any order.
 from datetime import datetime
 
 from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.kube.client import KubeClient
 from tarsy.resources.meta import Condition, condition, set_condition
 from tarsy.resources.v1alpha1 import Alert, AlertStatus, Investigation
@@ -40,8 +41,8 @@ async def leader_of(alert: Alert, key: str, cache: Cache, client: KubeClient, in
     for _ in range(_TRIES):  # each time somebody else led meanwhile
         if found.own:
             return None
-        leader = await _look_up(cache, client, meta.namespace, found.alert, found.alert_uid)
-        if leader is not None and stands(found, leader, _investigation(leader, cache)):
+        leader = await look_up(Alert, meta.namespace, found.alert, cache, client, uid=found.alert_uid)
+        if leader is not None and stands(found, leader, await _investigation(leader, cache, client)):
             await intake.follow(found.incident, meta.namespace, meta.name, meta.uid)
             return leader
         found = await intake.lead(meta.namespace, key, meta.name, meta.uid, instead_of=found.incident)
@@ -83,7 +84,7 @@ async def leader_again(alert: Alert, cache: Cache, client: KubeClient) -> Alert 
     if ended is not None and ended.status == "True":  # nothing changes any more that the API would be asked for
         found = cache.get(Alert, alert.metadata.namespace, reference.name)
         return found if found is not None and found.metadata.uid == reference.uid else None
-    return await _look_up(cache, client, alert.metadata.namespace, reference.name, reference.uid)
+    return await look_up(Alert, alert.metadata.namespace, reference.name, cache, client, uid=reference.uid)
 
 
 def folded_status(alert: Alert, leader: Alert | None, now: datetime) -> AlertStatus:
@@ -131,16 +132,8 @@ def _end(old: AlertStatus, leader: Alert | None) -> Condition:
     return Condition(type=ConditionType.FINISHED, status="False", reason="NotFinished", message=text)
 
 
-def _investigation(leader: Alert, cache: Cache) -> Investigation | None:
-    reference = leader.status.investigation_ref
-    found = cache.get(Investigation, leader.metadata.namespace, reference.name) if reference else None
-    return found if found is not None and reference is not None and found.metadata.uid == reference.uid else None
-
-
-async def _look_up(cache: Cache, client: KubeClient, namespace: str, name: str, uid: str | None) -> Alert | None:
-    found = cache.get(Alert, namespace, name)
-    if found is None or (uid is not None and found.metadata.uid != uid):
-        raw = await client.find(Alert.KIND, namespace, name)
-        there = cache.find(cache.put(raw)) if raw is not None else None
-        found = there if isinstance(there, Alert) else None
-    return found if found is not None and (uid is None or found.metadata.uid == uid) else None
+async def _investigation(leader: Alert, cache: Cache, client: KubeClient) -> Investigation | None:
+    reference, namespace = leader.status.investigation_ref, leader.metadata.namespace
+    if reference is None:
+        return None
+    return await look_up(Investigation, namespace, reference.name, cache, client, uid=reference.uid)

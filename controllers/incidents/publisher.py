@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 
 from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.machinery.status import write_status
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.v1alpha1 import Alert, AlertRoute
@@ -74,11 +75,8 @@ class Incidents:
             _log.warning("Alert %s/%s could not be created; retrying: %s", owed.namespace, owed.name, error.message)
 
     async def _tell(self, tally: Tally) -> None:
-        alert = self._cache.get(Alert, tally.namespace, tally.alert)
-        if alert is None or alert.metadata.uid != tally.alert_uid:
-            raw = await self._client.find(Alert.KIND, tally.namespace, tally.alert)
-            found = self._cache.find(self._cache.put(raw)) if raw is not None else None
-            alert = found if isinstance(found, Alert) and found.metadata.uid == tally.alert_uid else None
+        where = (tally.namespace, tally.alert)
+        alert = await look_up(Alert, *where, self._cache, self._client, uid=tally.alert_uid)
         if alert is not None:
             told = {
                 "repeats": tally.repeats,

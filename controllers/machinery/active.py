@@ -9,7 +9,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from uuid import UUID
 
 from tarsy.controllers.approvals.requests import ASKING_SECONDS, ApprovalRequests
@@ -145,10 +145,9 @@ class ActiveController:
         metrics.pull(QUOTAS, lambda: count_quotas(self._cache))
 
     def _new_notifications(self) -> Notifications | None:
-        outbox, events = self._periodic.outbox, self._kubernetes.events
-        if outbox is None:
+        if (outbox := self._periodic.outbox) is None:
             return None
-        return Notifications(self._cache, outbox, self._store.reads, events, metrics=self._metrics)
+        return Notifications(self._cache, outbox, self._store.reads, self._kubernetes, metrics=self._metrics)
 
     def _new_judges(self) -> JudgeQueue:
         models = self._outbound.models
@@ -203,7 +202,8 @@ class ActiveController:
         running, pods = self._periodic.running, self._settings.pods
         if running is not None and pods is not None:
             library = self._settings.library_namespace
-            yield WORKLOADS_SECONDS, RunWorkloads(client, self._cache, running, library, pods).round
+            workloads = RunWorkloads(client, self._cache, running, library, pods)
+            yield WORKLOADS_SECONDS, self._once_learned(workloads.round)
         if store.approvals is not None:
             requests = ApprovalRequests(client, self._cache, store.approvals, store.runs.wake, queue.add)
             yield ASKING_SECONDS, requests.round
@@ -215,6 +215,16 @@ class ActiveController:
             yield NOTICE_SECONDS, self._notifications.round
         if self._served is not None:
             yield SERVING_SECONDS, self._served.round
+
+    def _once_learned(self, work: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """Returns work that begins when the configuration was listed, because it ends what no object asks for."""
+
+        @wraps(work)
+        async def waiting() -> None:
+            await self._learned.wait()
+            await work()
+
+        return waiting
 
     def why_not_ready(self) -> str | None:
         """Why this replica does not see the whole cluster; None: it does."""

@@ -16,6 +16,8 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.context import KubernetesPorts
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.notifications.request_text import (
     CannotFillIn,
     alert_values,
@@ -25,7 +27,7 @@ from tarsy.controllers.notifications.request_text import (
 )
 from tarsy.controllers.notifications.text import request_values, slack_message, webhook_body
 from tarsy.controllers.notifications.wire import SEND_SECONDS, SendResult
-from tarsy.kube.events import Events, ObjectReference
+from tarsy.kube.events import ObjectReference
 from tarsy.observe.metric_table import NOTIFICATIONS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.conditions import phase
@@ -120,6 +122,10 @@ class Notifications:
     """Queues notifications and sends them.
 
     Args:
+        cache: the objects of the cluster.
+        outbox: the notifications that are due, and the sender.
+        reads: the record.
+        kubernetes: is asked for Alerts that the cache does not have, and takes Events.
         pause: seconds until the next try, by the number of tries.
         metrics: what is counted for people to see.
     """
@@ -129,7 +135,7 @@ class Notifications:
         cache: Cache,
         outbox: Outbox,
         reads: Reads,
-        events: Events,
+        kubernetes: KubernetesPorts,
         *,
         pause: Callable[[int], float] | None = None,
         metrics: Metrics | None = None,
@@ -140,7 +146,8 @@ class Notifications:
         self._page = outbox.page
         self._threads = outbox.threads
         self._reads = reads
-        self._events = events
+        self._client = kubernetes.client
+        self._events = kubernetes.events
         self._pause = pause or _pause
         self._metrics = metrics or Metrics()
 
@@ -150,6 +157,7 @@ class Notifications:
         All targets are told that a run waits for people, whatever their `when`: without people it does not go on.
 
         Raises:
+            ApiError: the Kubernetes API is away, and the alert of the run is not known.
             StoreError: Postgres is away or refused.
         """
         if record.state is State.PENDING or record.replay:
@@ -157,7 +165,7 @@ class Notifications:
         occasion: NoticeOccasion = "ended" if record.state.finished else "started"
         waits = record.parked is not None and record.parked.reason == WaitReason.APPROVAL
         word = phase(record) if record.state.finished else "Started"
-        alert, uid = self._alert(investigation)
+        alert, uid = await self._alert(investigation)
         incident = alert.incident_key if alert else None
         thread = str(record.id) if incident is None else f"{record.namespace}/{incident}"
         chain = self._cache.get(Chain, record.chain_namespace, record.chain)
@@ -184,15 +192,14 @@ class Notifications:
                     group.create_task(self._send(notice))
             await self._notices.forget_threads()
 
-    def _alert(self, investigation: Investigation) -> tuple[AlertContent | None, str | None]:
-        """Returns the alert of a run, and the uid of its Alert object if it has one."""
+    async def _alert(self, investigation: Investigation) -> tuple[AlertContent | None, str | None]:
+        """Returns the alert of a run (None: it was deleted), and the uid of its Alert object if it has one."""
         spec = investigation.spec
         if spec.alert_ref is None:
             return spec.alert, None
-        alert = self._cache.get(Alert, investigation.metadata.namespace, spec.alert_ref.name)
-        if alert is None or spec.alert_ref.uid not in (None, alert.metadata.uid):
-            return None, spec.alert_ref.uid
-        return alert.spec, alert.metadata.uid
+        namespace, ref = investigation.metadata.namespace, spec.alert_ref
+        alert = await look_up(Alert, namespace, ref.name, self._cache, self._client, uid=ref.uid)
+        return (None, ref.uid) if alert is None else (alert.spec, alert.metadata.uid)
 
     async def _route(self, alert_uid: str | None) -> AlertRoute | None:
         """Finds the route that an Alert came by as the intake recorded it: the Alert itself proves nothing."""

@@ -21,6 +21,7 @@ from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import AtRest, KubernetesPorts, StorePorts
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.machinery.status import merge_patch, write_status
 from tarsy.controllers.runs.chat_projection import news_of_answer, project_answer
 from tarsy.controllers.runs.projection import news, project
@@ -197,7 +198,7 @@ class Publisher:
             if latest is None:
                 return
             record = latest
-        status = _status(record, obj, self._cache)
+        status = await self._status(record, obj)
         if _can_wait(record, obj.status, status) and record.id in self._written:
             return
         digest: bytes | None = None
@@ -210,10 +211,10 @@ class Publisher:
             elif record.state.finished:
                 digest = status_digest(answer["status"])
         if record.revision > record.published_revision:
-            for weight, reason, message in _news(record, told):
-                await self._events.tell(obj, reason, message, kind=weight)
             if self._note is not None and isinstance(obj, Investigation):
                 await self._note(record, obj)
+            for weight, reason, message in _news(record, told):
+                await self._events.tell(obj, reason, message, kind=weight)
         if record.state.finished:
             del self._told[record.id]
         else:
@@ -221,6 +222,24 @@ class Publisher:
         await self._reads.mark_published(record.id, record.revision, digest)
         if answer is not None and digest is not None and record.finished_at is not None:
             note_published(answer, record.finished_at, self._at_rest)
+
+    async def _status(self, record: InvestigationRecord, obj: Investigation | ChatMessage) -> "_Told":
+        now = datetime.now(UTC)
+        if isinstance(obj, ChatMessage):
+            return project_answer(record, obj, now)
+        return project(record, obj, now, await self._severity(obj))
+
+    async def _severity(self, investigation: Investigation) -> Severity | None:
+        """Returns the severity of the alert in question; None where it has none, or is gone."""
+        spec, namespace = investigation.spec, investigation.metadata.namespace
+        if spec.alert is not None:
+            return spec.alert.severity
+        if (ref := spec.alert_ref) is None:
+            return None
+        alert = self._cache.get(Alert, namespace, ref.name)
+        if investigation.status.severity is None:  # what was told before stays, so the API is asked once
+            alert = await look_up(Alert, namespace, ref.name, self._cache, self._client, uid=ref.uid)
+        return alert.spec.severity if alert is not None and ref.uid in (None, alert.metadata.uid) else None
 
 
 _Told = InvestigationStatus | ChatMessageStatus
@@ -238,25 +257,6 @@ def _is_kept(answer: Mapping[str, Any], status: _Told) -> bool:
         return not merge_patch(kept, status.to_dict()) or type(status).model_validate(kept) == status
     except ValueError:  # it has a form that this version does not know
         return False
-
-
-def _status(record: InvestigationRecord, obj: Investigation | ChatMessage, cache: Cache) -> _Told:
-    now = datetime.now(UTC)
-    if isinstance(obj, ChatMessage):
-        return project_answer(record, obj, now)
-    return project(record, obj, now, _severity(obj, cache))
-
-
-def _severity(investigation: Investigation, cache: Cache) -> Severity | None:
-    """Returns the severity of the alert in question; None where it has none, or is gone."""
-    spec = investigation.spec
-    if spec.alert is not None:
-        return spec.alert.severity
-    if spec.alert_ref is None:
-        return None
-    alert = cache.get(Alert, investigation.metadata.namespace, spec.alert_ref.name)
-    known = alert is not None and spec.alert_ref.uid in (None, alert.metadata.uid)
-    return alert.spec.severity if alert is not None and known else None
 
 
 def _news(record: InvestigationRecord, told: _Told) -> Iterable[tuple[Literal["Normal", "Warning"], str, str]]:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.runs.authorization import RequiredRead, trace_read
 from tarsy.controllers.runs.inputs import NotYet, find_config_map
 from tarsy.engine.findings.conclusion import read_finding
@@ -197,9 +198,8 @@ async def recorded_run(ref: ObjectRef, namespace: str, at: FieldPath, context: R
             f"{at.path}.name: Investigation {namespace}/{ref.name} is itself a replay; name the recorded one",
         )
     cassette = await asyncio.to_thread(_cassette, found, at)
-    return RecordedInput(
-        cassette, _alert(ref.name, found, context), found.run.chain, found.plan, f"Investigation {ref.name}", record.id
-    )
+    alert = await _alert(ref.name, found, context)
+    return RecordedInput(cassette, alert, found.run.chain, found.plan, f"Investigation {ref.name}", record.id)
 
 
 async def _stored(ref: EvalCaseRef, at: FieldPath, context: ReconcileContext) -> StoredRecording:
@@ -230,16 +230,14 @@ def _cassette(found: ReplaySource, at: FieldPath) -> Cassette:
     return cassette
 
 
-def _alert(name: str, found: ReplaySource, context: ReconcileContext) -> AlertContent:
+async def _alert(name: str, found: ReplaySource, context: ReconcileContext) -> AlertContent:
     """Returns the recorded alert; its own choice of tools is that of the object, where it still exists."""
-    run = found.run
-    source = context.cache.get(Investigation, run.namespace, name)
-    content: AlertContent | None = None
-    if source is not None and source.metadata.uid == str(run.id):
-        content = source.spec.alert
-        if source.spec.alert_ref is not None:
-            alert = context.cache.get(Alert, run.namespace, source.spec.alert_ref.name)
-            content = alert.spec if alert is not None else None
+    run, cache, client = found.run, context.cache, context.kubernetes.client
+    source = await look_up(Investigation, run.namespace, name, cache, client, uid=str(run.id))
+    content: AlertContent | None = source.spec.alert if source is not None else None
+    if source is not None and (ref := source.spec.alert_ref) is not None:
+        alert = await look_up(Alert, run.namespace, ref.name, cache, client, uid=ref.uid)
+        content = alert.spec if alert is not None else None
     chosen: dict[str, Any] = {}
     if content is not None:
         chosen = {"mcp_servers": content.mcp_servers, "native_tools": content.native_tools}

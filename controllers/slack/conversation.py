@@ -99,16 +99,31 @@ class CallsSlack(Protocol):
         ...
 
 
-class SlackConversation:
-    """Receives questions and answers them.
+@dataclass(frozen=True, slots=True)
+class SlackPorts:
+    """Leads to what a conversation needs of the world.
 
     Args:
-        app: the app in Slack.
         client: the Kubernetes API, as the operator.
         questions: the questions in Postgres.
         reads: the record.
         sender: calls Slack's Web API.
         destinations: where URLs may lead.
+    """
+
+    client: KubeClient
+    questions: SlackQuestions
+    reads: Reads
+    sender: CallsSlack
+    destinations: Destinations
+
+
+class SlackConversation:
+    """Receives questions and answers them.
+
+    Args:
+        app: the app in Slack.
+        ports: Kubernetes, Postgres and Slack.
         namespace: of the operator.
         mask: removes secrets from questions before they are stored.
         metrics: the metrics of the process.
@@ -118,11 +133,7 @@ class SlackConversation:
     def __init__(
         self,
         app: SlackApp,
-        client: KubeClient,
-        questions: SlackQuestions,
-        reads: Reads,
-        sender: CallsSlack,
-        destinations: Destinations,
+        ports: SlackPorts,
         *,
         namespace: str,
         mask: Callable[[str], str],
@@ -130,11 +141,11 @@ class SlackConversation:
         pause: Callable[[int], float] | None = None,
     ) -> None:
         self._app = app
-        self._client = client
-        self._questions = questions
-        self._reads = reads
-        self._sender = sender
-        self._destinations = destinations
+        self._client = ports.client
+        self._questions = ports.questions
+        self._reads = ports.reads
+        self._sender = ports.sender
+        self._destinations = ports.destinations
         self._namespace = namespace
         self._mask = mask
         self._metrics = metrics or Metrics()

@@ -38,7 +38,7 @@ from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
 from tarsy.controllers.runs.runbooks import token_reader
-from tarsy.controllers.slack.conversation import SlackApp, SlackConversation
+from tarsy.controllers.slack.conversation import SlackApp, SlackConversation, SlackPorts
 from tarsy.controllers.tool_workloads.pod_rules import PodSettings
 from tarsy.evidence.alerted import workload_of
 from tarsy.evidence.history.digests import Digests
@@ -256,11 +256,13 @@ def _slack(
     files = (chosen.app_token_file, chosen.bot_token_file, chosen.users_file)
     return SlackConversation(
         SlackApp(*files, chosen.api_url, settings.web_ui.url),
-        connections.client,
-        questions,
-        Reads(connections.pool, settings.controller.calibration_floor),
-        sender,
-        settings.outbound.destinations(),
+        SlackPorts(
+            connections.client,
+            questions,
+            Reads(connections.pool, settings.controller.calibration_floor),
+            sender,
+            settings.outbound.destinations(),
+        ),
         namespace=settings.controller.operator_namespace,
         mask=connections.metrics.watched(default_masker().mask, "alert_data"),
         metrics=connections.metrics,

@@ -5,7 +5,11 @@ from uuid import UUID
 import pytest
 
 from integration.controllers.desk import Desk, eventually
+from tarsy.controllers.chat_message import reconcile
+from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
+from tarsy.resources.parse import parse_as
+from tarsy.resources.v1alpha1 import ChatMessage
 
 
 async def test_question_is_queued_owned_by_its_investigation_and_answered_in_its_status(desk: Desk) -> None:
@@ -28,6 +32,23 @@ async def test_question_is_queued_owned_by_its_investigation_and_answered_in_its
         assert (status["answer"], status["phase"]) == ("No image.", "Succeeded")
         await desk.told(("ChatMessage", "Answered"))
         assert (await desk.get("Investigation", "crash"))["status"] == about["status"]
+
+
+async def test_controller_that_does_not_know_the_investigation_yet_makes_it_the_owner_of_its_question(
+    desk: Desk,
+) -> None:
+    """The controller before it died after it had stored the question, and before it marked the object."""
+    await desk.configure()
+    async with desk.controller():
+        about = await desk.finished("crash")
+        await desk.ask("why", "crash")
+        await desk.reason("ChatMessage", "why", "Accepted", "True", "Planned")
+    unmarked = {"metadata": {"annotations": {ACCEPTED_UID: None}, "ownerReferences": None}}
+    await desk.kube.patch("ChatMessage", desk.namespace, "why", unmarked)
+    await reconcile(parse_as(ChatMessage, await desk.get("ChatMessage", "why")), await desk.listed())
+    meta = (await desk.get("ChatMessage", "why"))["metadata"]
+    assert [owner["uid"] for owner in meta["ownerReferences"]] == [about["metadata"]["uid"]]
+    assert meta["annotations"][ACCEPTED_UID] == meta["uid"]
 
 
 async def test_question_that_cannot_be_answered_says_why_and_names_what_was_found(desk: Desk) -> None:

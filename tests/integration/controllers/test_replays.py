@@ -1,5 +1,6 @@
 """Acceptance of replays: the rights on what is recorded, and records that cannot be replayed."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -7,7 +8,11 @@ import pytest
 
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_authors import ALICE, grant, let_read, refused
+from tarsy.controllers.runs.replay import recorded_run
+from tarsy.plan.errors import FieldPath
 from tarsy.record.run import RunOutcome, State
+from tarsy.resources.v1alpha1.common import ObjectRef
+from tarsy.store.judging.replays import Replays
 from tarsy_dev.objects import put
 from unit.engine.build import ScriptedModels
 
@@ -54,6 +59,20 @@ async def test_who_may_not_read_the_trace_may_not_replay_it(desk: Desk) -> None:
         claimed = await desk.claim()
         assert claimed.plan.replay is not None and claimed.alert_data == "it crashed"
         assert str(claimed.plan.replay.of) == (await desk.get("Investigation", "run"))["metadata"]["uid"]
+
+
+async def test_replay_has_the_servers_of_its_alert_although_the_watch_has_told_of_neither_object(desk: Desk) -> None:
+    await desk.configure()
+    await desk.put("MCPServer", "own", {"transport": {"type": "http", "http": {"url": "http://127.0.0.1:9/mcp"}}})
+    async with desk.controller():
+        await desk.alert("crash", mcpServers=[{"name": "own"}])
+        name = (await desk.queued("crash"))["metadata"]["name"]
+        await finish(desk)
+    plain = await desk.listed()
+    context = replace(plain, store=replace(plain.store, replays=Replays(desk.pool)))
+    at = FieldPath("Investigation", desk.namespace, "again", "spec.replay.of")
+    found = await recorded_run(ObjectRef(name=name), desk.namespace, at, context)
+    assert [server.name for server in found.alert.mcp_servers or ()] == ["own"]
 
 
 async def test_who_may_not_use_a_provider_may_not_bring_it(desk: Desk) -> None:

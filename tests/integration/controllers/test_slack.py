@@ -16,7 +16,7 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.grants import operator_kubeconfig, shipped
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.slack.asking import MOST_OPEN
-from tarsy.controllers.slack.conversation import MOST_TRIES, SlackApp, SlackConversation
+from tarsy.controllers.slack.conversation import MOST_TRIES, SlackApp, SlackConversation, SlackPorts
 from tarsy.kube.client import KubeClient
 from tarsy.masking import default_masker
 from tarsy.observe.metric_table import SLACK_OUTCOME, SLACK_QUESTIONS
@@ -75,11 +75,13 @@ class Talk:
                 self.slack.api,
                 "https://tarsy.example.org",
             ),
-            self.client,
-            SlackQuestions(self.desk.pool),
-            self.desk.reads,
-            NotificationSender(no_secret, Destinations()),
-            Destinations(),
+            SlackPorts(
+                self.client,
+                SlackQuestions(self.desk.pool),
+                self.desk.reads,
+                NotificationSender(no_secret, Destinations()),
+                Destinations(),
+            ),
             namespace="tarsy-system",
             mask=default_masker().mask,
             metrics=self.metrics,

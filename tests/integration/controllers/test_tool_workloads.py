@@ -18,6 +18,9 @@ import rights
 from apis import LocalApi
 from integration.controllers.desk import Desk, eventually
 from integration.mcp.gateway import gateway
+from tarsy.controllers.machinery import active
+from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.relist import learn
 from tarsy.kube.client import KubeClient
 from tarsy.kube.credentials import LABEL, Secrets
 from tarsy.kube.values import Values
@@ -25,8 +28,10 @@ from tarsy.mcp.toolbox import McpToolboxes
 from tarsy.plan.model import ServerPlan
 from tarsy.plan.workload import workload_name
 from tarsy.record.messages import ToolOutcome
+from tarsy.resources.v1alpha1 import MCPServer
 from tarsy.runtime.workloads import RunToolboxes
 from tarsy.store.runs.claims import ClaimedRun
+from tarsy.store.runs.workloads import Workloads
 from tarsy_dev.objects import documents
 
 KINDS = ("Deployment", "Service", "Secret", "NetworkPolicy")
@@ -209,6 +214,38 @@ async def test_each_run_under_way_has_a_server_of_its_own_that_its_worker_waits_
             assert said == ToolOutcome("hello")
         await desk.finish(claimed)
         await gone(desk, "Job", "Service", "Secret", name=name)
+
+
+async def test_no_server_of_a_run_is_ended_before_the_configuration_was_listed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch of a controller that has just started may have told of one MCPServer and not of the other."""
+    await desk.put("MCPServer", "tools", spec(scope="PerRun"))
+    listed, looked = asyncio.Event(), list[bool]()
+
+    async def running(_: Workloads) -> list[Any]:
+        looked.append(listed.is_set())
+        return []
+
+    async def learn_later(client: KubeClient, cache: Cache, *rest: Any, **more: Any) -> None:
+        async def told() -> bool:
+            return cache.get(MCPServer, desk.namespace, "tools") is not None
+
+        await eventually(told)
+        await asyncio.sleep(0.3)  # several rounds
+        await learn(client, cache, *rest, **more)
+        listed.set()
+
+    monkeypatch.setattr(active, "WORKLOADS_SECONDS", 0.05)
+    monkeypatch.setattr(active, "learn", learn_later)
+    monkeypatch.setattr(Workloads, "running", running)
+
+    async def has_looked() -> bool:
+        return bool(looked)
+
+    async with desk.controller():
+        await eventually(has_looked)
+    assert all(looked)
 
 
 async def test_what_an_operator_that_died_left_of_a_run_is_deleted_and_nothing_of_others(desk: Desk) -> None:

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from integration.store.build import claimed_run
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.cache import Cache, Key
+from tarsy.controllers.machinery.context import KubernetesPorts
 from tarsy.controllers.notifications.delivery import MOST_TRIES, Notifications, Outbox, SlackThreads
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.observe.metric_table import NOTICES_OWED, NOTIFICATIONS, OLDEST_NOTICE_OWED, TOLD, TOLD_BY
@@ -55,6 +56,7 @@ class Desk:
         self.pool = pool
         self.receiver = receiver
         self.cache = Cache()
+        self.cluster: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.told = Told()
         self.reads = Reads(pool)
         self.metrics = Metrics()
@@ -65,11 +67,30 @@ class Desk:
         sender = NotificationSender(read_secret, Destinations(), seconds=60)
         threads = SlackThreads(SlackQuestions(self.pool), api_url or f"{self.receiver.url}/api")
         outbox = Outbox(Notices(self.pool), sender, "https://tarsy.example.org", threads)
-        return Notifications(self.cache, outbox, self.reads, self.told, metrics=self.metrics)  # type: ignore[arg-type]
+        api: Any = self
+        return Notifications(self.cache, outbox, self.reads, KubernetesPorts(api, self.told, api), metrics=self.metrics)
 
     def put(self, kind: str, name: str, spec: dict[str, Any], uid: str = "") -> None:
         meta = {"name": name, "namespace": "team-a", "uid": uid or str(uuid4()), "resourceVersion": "1"}
-        self.cache.put({"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec})
+        obj = {"apiVersion": API_VERSION, "kind": kind, "metadata": meta, "spec": spec}
+        self.cluster[kind, "team-a", name] = obj
+        self.cache.put(obj)
+
+    async def find(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """As the Kubernetes API answers."""
+        return self.cluster.get((kind, namespace, name))
+
+    def restart(self) -> None:
+        """Another controller takes over, whose watch has told it of the Alert of no run yet."""
+        self.cache = Cache()
+        for (kind, _, _), obj in self.cluster.items():
+            if kind != "Alert":
+                self.cache.put(obj)
+        self.notifications = self.another()
+
+    def delete(self, kind: str, name: str) -> None:
+        obj = self.cluster.pop((kind, "team-a", name))
+        self.cache.drop(Key(kind, "team-a", name), obj["metadata"]["uid"])
 
     def webhook(self, name: str = "hook", **change: Any) -> dict[str, Any]:
         target = {"url": f"{self.receiver.url}/{name}", "signingSecretRef": REF}
@@ -83,13 +104,17 @@ class Desk:
     def chain(self, *targets: dict[str, Any]) -> None:
         self.put("Chain", "crashloop", {"stages": STAGES, "notify": list(targets)})
 
-    async def run(self, name: str = "inv", incident: str | None = None, by_alert: bool = False) -> UUID:
-        """A run that has started, with its object."""
+    async def run(
+        self, name: str = "inv", incident: str | None = None, by_alert: bool = False, named: bool = True
+    ) -> UUID:
+        """A run that has started, with its object, which need not name the uid of its Alert."""
         run, _ = await claimed_run(self.pool, name=name)
-        alert = {"alertType": "DiskFull", "data": "x"} | ({"incidentKey": incident} if incident else {})
+        alert = {"alertType": "DiskFull", "data": '{"id": 7}'} | ({"incidentKey": incident} if incident else {})
         if by_alert:
             self.put("Alert", "alert", alert, ALERT)
-            self.put("Investigation", name, {"alertRef": {"name": "alert", "uid": ALERT}}, str(run))
+            self.put(
+                "Investigation", name, {"alertRef": {"name": "alert"} | ({"uid": ALERT} if named else {})}, str(run)
+            )
         else:
             self.put("Investigation", name, {"alert": alert}, str(run))
         await self.note(name)
@@ -109,6 +134,16 @@ class Desk:
         record = await self.reads.record(UUID(obj.metadata.uid))
         assert record is not None
         await self.notifications.note(record, obj)
+
+    async def came_by(self, route: str) -> None:
+        """The intake has made the Alert because of this route."""
+        await self.pool.execute(
+            "INSERT INTO incident (id, route, group_hash, namespace, alert, alert_uid, opened_at, first_start, "
+            "last_start, last_received) VALUES ($1, $2, 'g', 'team-a', 'alert', $3, now(), now(), now(), now())",
+            uuid4(),
+            f"team-a/{route}",
+            ALERT,
+        )
 
     async def rows(self) -> list[asyncpg.Record]:
         """The outbox."""
@@ -263,12 +298,7 @@ async def test_the_route_that_an_alert_came_by_is_asked_too_as_the_ledger_knows_
     await desk.ended("nobody", by_alert=True)
     await desk.notifications.round()
     assert [told.path for told in desk.receiver.told] == ["/hook"]
-    await desk.pool.execute(
-        "INSERT INTO incident (id, route, group_hash, namespace, alert, alert_uid, opened_at, first_start, last_start, "
-        "last_received) VALUES ($1, 'team-a/pager', 'g', 'team-a', 'alert', $2, now(), now(), now(), now())",
-        uuid4(),
-        ALERT,
-    )
+    await desk.came_by("pager")
     await desk.ended("known", by_alert=True)
     await desk.notifications.round()
     assert sorted(told.path for told in desk.receiver.told) == ["/hook", "/hook", "/route"]
@@ -283,6 +313,48 @@ async def test_what_a_controller_sends_before_the_watch_told_it_of_the_run_is_an
     await desk.another().round()
     assert [reason for reason, _ in desk.told.events] == ["Notified"]
     assert desk.told.about == ["Investigation team-a/inv"]
+
+
+async def test_a_controller_that_does_not_know_the_alert_yet_answers_in_the_thread_of_its_incident(desk: Desk) -> None:
+    desk.chain(desk.slack(when=["Started", "Succeeded"]))
+    await desk.run("other", incident="disk")
+    run = await desk.run(incident="disk", by_alert=True)
+    await desk.notifications.round()
+    await Runs(desk.pool).finish(run, 1, DONE)
+    desk.restart()
+    await desk.note("inv")
+    await desk.notifications.round()
+    first, *others = desk.receiver.at("/api/chat.postMessage")
+    assert "thread_ts" not in first.body
+    assert [told.body.get("thread_ts") for told in others] == ["1700000001.000100"] * 2
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["uid named", "no uid"])
+async def test_a_controller_that_does_not_know_the_alert_yet_answers_its_sender_and_tells_its_route(
+    desk: Desk, named: bool
+) -> None:
+    request = {"url": f"{desk.receiver.url}/notes/{{{{alert:/id}}}}", "body": '{"text": "{{phase}}"}'}
+    desk.chain(desk.webhook())
+    desk.put("AlertRoute", "pager", {"notify": [desk.webhook("route"), {"name": "answer", "request": request}]})
+    await desk.came_by("pager")
+    run = await desk.run(by_alert=True, named=named)
+    await Runs(desk.pool).finish(run, 1, DONE)
+    desk.restart()
+    await desk.note("inv")
+    await desk.notifications.round()
+    assert sorted(told.path for told in desk.receiver.told) == ["/hook", "/notes/7", "/route"]
+
+
+async def test_a_run_whose_alert_was_deleted_stays_in_the_thread_of_its_incident(desk: Desk) -> None:
+    desk.chain(desk.slack(when=["Started", "Succeeded"]))
+    run = await desk.run(incident="disk", by_alert=True)
+    await desk.notifications.round()
+    desk.delete("Alert", "alert")
+    await Runs(desk.pool).finish(run, 1, DONE)
+    await desk.note("inv")
+    await desk.notifications.round()
+    began, answer = desk.receiver.at("/api/chat.postMessage")
+    assert "thread_ts" not in began.body and answer.body["thread_ts"] == "1700000001.000100"
 
 
 async def test_two_controllers_send_nothing_twice(desk: Desk) -> None:

@@ -6,11 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.incidents.keys import folded_status, stands
+from tarsy.controllers.incidents.keys import folded_status, leader_of, stands
+from tarsy.controllers.machinery.cache import Cache
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert
 from tarsy.store.intake import Led
-from unit.controllers.builders import OTHER_UID, UID, alert, investigation
+from unit.controllers.builders import OTHER_UID, UID, alert, investigation, raw
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 LED = Led(UUID(int=1), "first", UID, own=False)
@@ -52,6 +53,42 @@ def test_incident_is_over_when_its_investigation_was_deleted_or_its_leader_follo
     assert not stands(LED, deleted, None)
     follower = alert("first", status={"foldedInto": {"name": "other", "uid": OTHER_UID}})
     assert not stands(LED, follower, None)
+
+
+class Ledger:
+    """Knows of an incident that `first` leads."""
+
+    def __init__(self) -> None:
+        self.followed: list[str] = []
+
+    async def lead(self, *_: Any, instead_of: Any = None) -> Led:
+        return Led(UUID(int=1), "first", OTHER_UID, own=instead_of is not None)
+
+    async def follow(self, incident: UUID, namespace: str, name: str, uid: str) -> None:
+        self.followed.append(name)
+
+
+class Api:
+    """The Kubernetes API with these objects."""
+
+    def __init__(self, *there: Any) -> None:
+        self.there = {obj["metadata"]["name"]: obj for obj in there}
+
+    async def find(self, kind: str, namespace: str, name: str) -> Any:
+        return self.there.get(name)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["investigation there", "investigation deleted"])
+async def test_controller_that_has_just_started_asks_for_the_investigation_of_the_incident(there: bool) -> None:
+    status: dict[str, Any] = {"investigationRef": {"name": "first-abc", "uid": OTHER_UID}}
+    status["conditions"] = [said("Finished", "True", "InvestigationFinished")]
+    led = raw("Alert", "first", {"alertType": "PodCrash", "data": "x"}, status, uid=OTHER_UID)
+    ended = {"conditions": [PLANNED, ENDED]}
+    run = raw("Investigation", "first-abc", {"alertRef": {"name": "first"}}, ended, uid=OTHER_UID)
+    api: Any = Api(led, *([run] if there else []))
+    ledger: Any = Ledger()
+    found = await leader_of(alert("second"), "disk", Cache(), api, ledger)
+    assert (found is not None, ledger.followed) == (there, ["second"] if there else [])
 
 
 def leader(*conditions: dict[str, str]) -> Alert:

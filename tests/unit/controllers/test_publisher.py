@@ -41,6 +41,8 @@ class World:
         self.stale: list[InvestigationRecord] = []
         self.conflicts = 0
         self.there: Any = None
+        self.alert: Any = None
+        self.asked: list[str] = []
         self.pruned: tuple[str, ...] = ()
         self.lose_answers = False
         self.now = 1000.0
@@ -82,7 +84,8 @@ class World:
             self.records[run] = replace(self.records[run], published_revision=revision)
 
     async def find(self, kind: str, namespace: str, name: str) -> Any:
-        return self.there
+        self.asked.append(kind)
+        return self.alert if kind == "Alert" else self.there
 
     async def patch(self, kind: str, namespace: str, name: str, body: Any, *, subresource: str) -> Any:
         if error := self.refuse.get(name):
@@ -343,6 +346,24 @@ async def test_events_tell_what_is_new_since_the_last_told_whatever_others_wrote
     w.change(stages=(stage(0, State.RUNNING),))
     await w.round(2)
     assert w.told.reasons == ["Resumed"]
+
+
+async def test_severity_of_an_alert_that_the_watch_has_not_told_of_is_published_and_asked_for_once(world: Any) -> None:
+    w = world(record())
+    w.alert = raw("Alert", "a", {"alertType": "PodCrash", "data": "x", "severity": "Critical"})
+    await w.round()
+    assert w.writes[-1][1]["severity"] == "Critical"
+    w.change(state=State.COMPLETED)
+    await w.round(2)
+    assert w.writes[-1][1].get("severity", "Critical") == "Critical" and w.asked == ["Alert"]
+
+
+async def test_severity_that_was_told_stays_when_the_alert_is_gone_and_the_api_is_not_asked_again(world: Any) -> None:
+    w = world(record())
+    w.overwrite({"severity": "Critical"})
+    w.change(stages=(stage(0, State.RUNNING),))
+    await w.round(2)
+    assert w.asked == [] and w.writes[-1][1].get("severity", "Critical") == "Critical"
 
 
 SUMMARY = stage(1, State.RUNNING, kind=StageKind.EXECUTIVE_SUMMARY)

@@ -67,7 +67,7 @@ class Notices:
             target: the object and its entry.
             occasion: beginning or end of the run, or that it waits for people.
             settings: how to reach the target, without secrets.
-            thread: groups notices at the target.
+            thread: groups notices at the target; an earlier notice of this run there decides instead.
             number: tells several notices of one occasion apart.
 
         Raises:

@@ -1,8 +1,12 @@
 -- Keeps the outbox of notices about runs: a row is owed until it was sent or given up.
 
+-- The thread of a run at a target is that of its first notice there: its Alert may have been deleted meanwhile.
 -- name: owe
 INSERT INTO notice (id, investigation, target, occasion, settings, thread, number)
-VALUES (:id, :investigation, :target, :occasion, :settings, :thread, :number)
+VALUES (:id, :investigation, :target, :occasion, :settings, coalesce(
+    (SELECT thread FROM notice WHERE investigation = :investigation AND target = :target ORDER BY made_at LIMIT 1),
+    :thread
+), :number)
 ON CONFLICT DO NOTHING
 
 -- The AlertRoute (namespace/name) whose incident an Alert stands for.
