@@ -3,6 +3,7 @@
 import asyncio
 import random
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -197,16 +198,49 @@ async def test_every_quota_of_the_namespace_must_allow_a_call(pool: asyncpg.Pool
     assert ((await usage(pool)).reserved_tokens, (await usage(pool, "hour")).reserved_tokens) == (100, 100)
 
 
-async def test_replays_get_their_share_only(pool: asyncpg.Pool) -> None:
+WORK = {
+    "replays": "UPDATE investigation SET replay = true",
+    "questions": "UPDATE investigation SET parent = id",
+    "schedules": "UPDATE investigation SET scheduled = true",
+}
+"""Makes runs of a kind that has a share."""
+
+
+@pytest.mark.parametrize("share", WORK)
+@pytest.mark.parametrize("tokens", [LIMIT // 2 - 1, LIMIT // 2, LIMIT // 2 + 1])
+async def test_work_that_can_wait_gets_half_of_the_tokens_and_not_one_more(
+    pool: asyncpg.Pool, share: str, tokens: int
+) -> None:
     await publish(pool, tokens=LIMIT)
     begun = await begun_run(pool)
-    await pool.execute("UPDATE investigation SET replay = true")
-    with pytest.raises(QuotaRefused, match="allows replays 500 tokens a month"):
-        await begun.write.model_call_started(a_call(begun.agent.id, tokens=501))
-    await begun.write.model_call_started(a_call(begun.agent.id, tokens=500))
-    assert (await usage(pool, share="replays")).reserved_tokens == 500
+    await pool.execute(WORK[share])
+    starting = begun.write.model_call_started(a_call(begun.agent.id, tokens=tokens))
+    if tokens > LIMIT // 2:
+        with pytest.raises(QuotaRefused, match=f"allows {share} 500 tokens a month"):
+            await starting
+        assert ((await usage(pool, share=share)).reserved_tokens, (await usage(pool)).reserved_tokens) == (0, 0)
+        return
+    await starting
+    assert ((await usage(pool, share=share)).reserved_tokens, (await usage(pool)).reserved_tokens) == (tokens, tokens)
     await begun.write.model_call_finished(model_result(begun.agent.id))
-    assert ((await usage(pool, share="replays")).spent_tokens, (await usage(pool)).spent_tokens) == (120, 120)
+    assert ((await usage(pool, share=share)).spent_tokens, (await usage(pool)).spent_tokens) == (120, 120)
+
+
+@pytest.mark.parametrize("share", WORK)
+@pytest.mark.parametrize(("usd", "fits"), [("0.49", True), ("0.50", True), ("0.51", False)])
+async def test_work_that_can_wait_gets_half_of_the_dollars_and_not_a_cent_more(
+    pool: asyncpg.Pool, share: str, usd: str, fits: bool
+) -> None:
+    await publish(pool, cost_usd=Decimal(1))
+    begun = await begun_run(pool)
+    await pool.execute(WORK[share])
+    starting = begun.write.model_call_started(a_call(begun.agent.id, usd=usd))
+    if fits:
+        await starting
+        assert (await usage(pool, share=share)).reserved_usd == Decimal(usd)
+    else:
+        with pytest.raises(QuotaRefused, match=f"allows {share} US"):
+            await starting
 
 
 async def test_other_namespaces_are_not_limited(pool: asyncpg.Pool) -> None:
@@ -274,6 +308,37 @@ async def test_periods_follow_utc_whatever_the_session(
         lasts = await connection.fetchval("SELECT ends_at - starts_at FROM quota_usage")
     days = {"hour": (0, 0), "day": (1, 1), "week": (7, 7), "month": (28, 31)}[period]
     assert days[0] <= lasts.days <= days[1]
+
+
+@pytest.mark.parametrize(
+    ("period", "at", "starts", "ends"),
+    [
+        ("hour", "2026-10-25 00:59:59.999999", "2026-10-25 00:00", "2026-10-25 01:00"),  # clocks of Berlin go back
+        ("hour", "2026-10-25 01:00", "2026-10-25 01:00", "2026-10-25 02:00"),
+        ("day", "2026-12-31 23:59:59.999999", "2026-12-31", "2027-01-01"),
+        ("day", "2027-01-01 00:00", "2027-01-01", "2027-01-02"),
+        ("week", "2027-01-03 23:59:59.999999", "2026-12-28", "2027-01-04"),
+        ("week", "2027-01-04 00:00", "2027-01-04", "2027-01-11"),
+        ("month", "2028-02-29 23:59:59.999999", "2028-02-01", "2028-03-01"),
+        ("month", "2028-03-01 00:00", "2028-03-01", "2028-04-01"),
+    ],
+)
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Pacific/Auckland"])
+async def test_period_ends_at_its_last_microsecond_in_utc(
+    pool: asyncpg.Pool, period: Period, at: str, starts: str, ends: str, zone: str
+) -> None:
+    await publish(pool, period=period, tokens=LIMIT)
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("CREATE SCHEMA clock")
+        await connection.execute(
+            "CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS "
+            f"$$ SELECT timestamptz '{at}+00' $$"
+        )
+        await connection.execute(f"SET LOCAL TIME ZONE '{zone}'")
+        await connection.execute("SET LOCAL search_path = clock, pg_catalog, tarsy")
+        opened = await connection.fetchval("SELECT quota_open(q, 'all') FROM quota q")
+        last = await connection.fetchval("SELECT ends_at FROM quota_usage")
+    assert (opened, last) == tuple(datetime.fromisoformat(one).replace(tzinfo=UTC) for one in (starts, ends))
 
 
 # Properties
@@ -424,6 +489,18 @@ async def test_schedules_that_are_held_let_alerts_pass(pool: asyncpg.Pool) -> No
     claimed = [run.id for _ in range(5) for run in await claim(pool, free=1)]
     assert (len(claimed), claimed[-1]) == (2, alert)
     assert (await usage(pool, share="schedules")).investigations == 1
+
+
+@pytest.mark.parametrize("share", ["schedules", "replays"])
+@pytest.mark.parametrize(("limit", "started"), [(1, 0), (3, 1), (4, 2), (5, 2)])
+async def test_half_of_the_investigations_is_rounded_down_for_work_that_can_wait(
+    pool: asyncpg.Pool, share: str, limit: int, started: int
+) -> None:
+    await publish(pool, investigations=limit)
+    await accept(pool, 5)
+    await pool.execute(WORK[share])
+    claimed = [run for _ in range(5) for run in await claim(pool, free=1)]
+    assert (len(claimed), (await usage(pool, share=share)).investigations) == (started, started)
 
 
 async def test_rejected_run_ends_with_reason_and_remedy(pool: asyncpg.Pool) -> None:

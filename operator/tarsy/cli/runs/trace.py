@@ -240,7 +240,8 @@ def _head(stage: StageTrace, agent: AgentTrace) -> Text:
     parent = next((one.name for one in stage.agents if one.id == agent.parent), None)
     where = "/".join(plain(part) for part in (stage.name, parent, agent.name) if part)
     head = Text(where, style="bold")
-    head.append(f"  {plain(agent.model)} of {agent.provider}, {agent.strategy}  {_spent(agent.spent)}  ", style="dim")
+    model = f"{plain(agent.model)} of {agent.provider}, {agent.strategy}  {_spent(agent.spent)}"
+    head.append(f"  {model if agent.model else agent.strategy}  ", style="dim")  # no model reads the changes
     head.append(word(agent.state), style="green" if agent.state is State.COMPLETED else "yellow")
     return head
 

@@ -122,6 +122,14 @@ def test_calls_are_listed_in_the_order_in_which_they_were_begun() -> None:
     assert found[3] == "+9.0s Failed model forced conclusion RateLimited tokens unknown --llm c0000000"
 
 
+def test_a_stage_that_asks_no_model_names_none() -> None:
+    found = trace((), (tool_call("b", 3),))
+    (stage,) = found.stages
+    reader = stage.agents[0].model_copy(update={"strategy": "changes", "provider": "", "model": ""})
+    plain = found.model_copy(update={"stages": (stage.model_copy(update={"agents": (reader,)}),)})
+    assert lines(listed(plain))[0] == "look/triage changes Succeeded"
+
+
 def test_ids_are_as_long_as_it_takes_to_tell_them_apart() -> None:
     found = lines(listed(trace((model_call("aaaaaaaa1"),), (tool_call("aaaaaaaa2"),))))
     assert [line.split()[-1] for line in found[1:3]] == ["aaaaaaaa-1", "aaaaaaaa-2"]
