@@ -21,6 +21,7 @@ from tarsy.cli.main import app
 from tarsy.cli.plugin import new_app
 from tarsy.http.intake import taking
 from tarsy.http.table import all_routes
+from tarsy.observe.metric_table import ALL
 from tarsy.resources.crd import crd
 from tarsy.resources.v1alpha1 import KINDS
 
@@ -208,6 +209,15 @@ def test_paths_in_the_pages_exist() -> None:
     }
     assert named
     assert sorted((page, path) for page, path in named if not path.startswith(made) and not _there(path)) == []
+
+
+def test_metrics_in_the_pages_exist() -> None:
+    named = {
+        (page, name) for page, text in written().items() for name in re.findall(r"`(tarsy_\w+)(?:\{[^`]*\})?`", text)
+    }
+    known = {metric.name for metric in ALL}
+    assert len(named) > 10
+    assert sorted((page, name) for page, name in named if name not in known) == []
 
 
 def _there(path: str) -> bool:
