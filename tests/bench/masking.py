@@ -9,10 +9,11 @@ import asyncio
 import base64
 import json
 import random
+import time
 
 from tests.bench.figures import Figure, Result, best_cpu
 
-from tarsy.masking import CustomPattern, Masker, build_masker, default_masker
+from tarsy.masking import MOST_ON_LOOP, CustomPattern, Masker, build_masker, default_masker
 from tarsy.masking.engine import Regex
 from tarsy.masking.masker import _built_in
 
@@ -46,6 +47,7 @@ def measure(quick: bool) -> Result:
         figures.append(Figure(f"hostile: {name}", _speed(masker, _filled(text, size), min(rounds, 2)), "MB/s", "10"))
     slowest = min((figure for figure in figures if figure.aim == "10"), key=lambda figure: figure.value)
     figures.append(Figure(f"slowest input ({slowest.name})", slowest.value, "MB/s", "10"))
+    figures.append(_on_the_loop(100))
     custom = build_masker([], custom=[CustomPattern("nested", "(a+)+$", "-"), CustomPattern("far", "(.*a){20}b", "-")])
     figures.append(Figure("hostile custom patterns", _speed(custom, _filled("a" * 99 + "!", size), 1), "MB/s", "10"))
     return Result(f"{size:,} bytes a text, one core, all groups", figures)
@@ -62,6 +64,11 @@ def _built() -> Masker:
     return build_masker(["all"])
 
 
+def inputs() -> dict[str, str]:
+    """Returns what is measured, by name: a piece of each text, or all of it."""
+    return {"clean logs": _logs(), "mixed": _mixed(), **_hostile()}
+
+
 def _speed(masker: Masker, text: str, rounds: int) -> float:
     return len(text.encode()) / 1e6 / best_cpu(lambda: masker.mask(text), rounds)
 
@@ -69,6 +76,20 @@ def _speed(masker: Masker, text: str, rounds: int) -> float:
 def _one_pass(text: bytes, rounds: int) -> float:
     regex = Regex(rb"(?i)nothing[ ]of[ ]this", capture=False)
     return len(text) / 1e6 / best_cpu(lambda: regex.search(text), rounds)
+
+
+def _on_the_loop(count: int) -> Figure:
+    """Measures the longest texts that are masked on the event loop: random ones, the slowest while RE2 has met few."""
+    _built_in.cache_clear()
+    masker, drawn, took = build_masker(["all"]), random.Random(8), []
+    masker.compile()
+    for _ in range(count):
+        text = "".join(chr(drawn.randrange(32, 127)) for _ in range(4 * MOST_ON_LOOP))
+        begun = time.thread_time()
+        masker.mask(text)
+        took.append((time.thread_time() - begun) * 1000)
+    name = f"on the event loop: {4 * MOST_ON_LOOP} random characters, the longest of {count}"
+    return Figure(name, max(took), "ms", "5")
 
 
 def _filled(text: str, size: int) -> str:
@@ -140,6 +161,12 @@ def _hostile() -> dict[str, str]:
         "passwords": "password=hunter22\n",
         "passwords that are all different": "".join(f"user {n} password=hunter{n}\n" for n in range(SIZE // 30)),
         "what only looks like passwords": "password=none\n",
+        "backslashes after a password": "password=a" + "\\" * 100_000 + "\n",
+        "escaped breaks between lines of a key": "aB3d" * 16 + "\\n" * 40_000 + "aB3d" * 16 + "\naB3daB3daB3d\n",
+        "at signs in a URL": "https://a:b@" + "a@" * 60_000 + "x\n",
+        "blanks in a Secret": "kind: Secret\ndata:\n  a: b" + " " * 200_000 + "x\n",
+        "short lines with a password, split by invisible characters": "pass\u200bword=hunter22\n",
+        "URLs with a password": "https://bob:hunter22@example.com/x\n",
         "unclosed quotes": 'password: "a',
         "addresses": "bob@example.com ",
         "entries of one Secret": "kind: Secret\ndata:\n" + "  key: dmFsdWU=\n" * (SIZE // 16),

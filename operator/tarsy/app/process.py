@@ -120,6 +120,7 @@ async def connected(
             await KubeClient.load(settings.kubernetes.kubeconfig, settings.kubernetes.context)
         )
         await patiently("the Kubernetes API", client.version)
+        await asyncio.to_thread(default_masker().compile)
         secrets = Secrets(client)
         models = _models(settings, secrets, destinations)
         stack.push_async_callback(models.aclose)

@@ -6,11 +6,13 @@ hidden characters in them.
 """
 
 import html
+import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import accumulate, groupby
 
 from tarsy.masking.engine import Regex, Span
 
@@ -30,37 +32,48 @@ _ENCODED = (
 TRIGGER = _ENCODED + rb"|" + _ODD
 """Pattern of texts that contain such a line (RE2 syntax)."""
 
-_FORM = (
-    rb"((?:%[0-9A-Fa-f]{2})+)|\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))"
-    rb"|(&(?:[a-z]{2,6}|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});)"
+# By the standard library's engine, which splits a text in C. Each alternative begins with a literal, which makes its
+# first pass fast; a run of backslashes is read once, from its first one on.
+_LINE = re.compile(_ENCODED)
+_FORM = re.compile(
+    rb"(%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})"
+    rb"|&(?:[a-z]{2,6}|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});)"
 )
 _ROUNDS = 3
 _MOST_CHARACTERS = 65_536
 """Characters whose meaning is remembered."""
+_LONGEST_FORM = 16
+"""Longest form of an encoded character whose meaning is remembered."""
 
 
-@dataclass(frozen=True, slots=True)
 class Pieces:
-    """Tells where the pieces of a decoded text come from.
+    """Tells where the pieces of a decoded text come from: every second one is a part that was replaced.
 
     Args:
-        starts: Start of each piece of the text, ascending.
-        origins: Start of the piece in the original, and whether it is identical there.
-        ends: End of the piece in the original.
+        parts: Pieces of the original.
+        meanings: Pieces of the text.
     """
 
-    starts: list[int]
-    origins: list[tuple[int, bool]]
-    ends: list[int]
+    def __init__(self, parts: Sequence[bytes], meanings: Sequence[bytes]) -> None:
+        self._parts, self._meanings = parts, meanings
+        self._starts = list(accumulate(map(len, meanings), initial=0))
+        self._origins = list(accumulate(map(len, parts), initial=0))
 
     def origin(self, span: Span) -> Span:
         """Returns the span of the original that a span of the text was decoded from."""
+        starts, origins = self._starts, self._origins
         start, end = span
-        first, last = bisect_right(self.starts, start) - 1, bisect_right(self.starts, end - 1) - 1
-        begin, alike = self.origins[first]
-        left = begin + start - self.starts[first] if alike else begin
-        begin, alike = self.origins[last]
-        return left, begin + end - self.starts[last] if alike else self.ends[last]
+        first = bisect_right(starts, start, 0, len(self._parts)) - 1
+        last = first if end <= starts[first + 1] else bisect_right(starts, end - 1) - 1
+        left, right = origins[first], origins[last + 1]
+        if self._alike(first):
+            left += start - starts[first]
+        if self._alike(last):
+            right = origins[last] + end - starts[last]
+        return left, right
+
+    def _alike(self, index: int) -> bool:
+        return not index % 2 or self._parts[index] == self._meanings[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,103 +109,91 @@ class _Meanings(dict[int, int | str | None]):
         return meaning
 
 
+class _Forms(dict[bytes, bytes]):
+    """The meanings of encoded characters."""
+
+    def __missing__(self, form: bytes) -> bytes:
+        if form.startswith(b"%"):
+            meaning = bytes.fromhex(form[1:].decode())
+        elif form.startswith(b"&"):
+            meaning = html.unescape(form.decode()).encode("utf-8", "replace")
+        else:
+            meaning = chr(int(form.lstrip(b"\\")[1:], 16)).encode("utf-8", "replace")
+        if len(form) <= _LONGEST_FORM and len(self) < _MOST_CHARACTERS:
+            self[form] = meaning
+        return meaning
+
+
 class Disguise:
     """Finds and decodes disguised lines."""
 
     def __init__(self) -> None:
         self._encoded = Regex(_ENCODED, capture=False)
         self._odd = Regex(_ODD, capture=False)
-        self._form = Regex(_FORM)
+        self._forms = _Forms()
         self._meanings = _Meanings(self._odd)
 
-    def worn(self, lines: Sequence[bytes]) -> list[bool]:
-        """Returns for each of some lines whether it may be disguised; the lines end with their breaks."""
-        text = b"".join(lines)
+    def worn(self, text: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yields runs of lines: each with its text without odd characters if it may be disguised, else with None."""
+        lines = text.splitlines(keepends=True)
         shown = self._shown(text).splitlines(keepends=True)
         if len(shown) != len(lines):  # a character between two breaks, or all of the last line, is not seen
             shown = [self._shown(line) for line in lines]
-        odd = list(map(bytes.__ne__, lines, shown))
-        if self._encoded.search(text) is None:
-            return odd
-        return [there or self._encoded.search(line) is not None for there, line in zip(odd, lines, strict=True)]
+        worn = list(map(bytes.__ne__, lines, shown))
+        if self._encoded.search(text) is not None:
+            worn = [odd or _LINE.search(line) is not None for odd, line in zip(worn, lines, strict=True)]
+        start = 0
+        for there, run in groupby(worn):
+            end = start + len(list(run))
+            yield b"".join(lines[start:end]), b"".join(shown[start:end]) if there else None
+            start = end
 
     def _shown(self, text: bytes) -> bytes:
         """Replaces odd characters by their meanings."""
-        if text.isascii():
+        if text.isascii() or self._odd.search(text) is None:
             return text
         return text.decode("utf-8", "surrogateescape").translate(self._meanings).encode("utf-8", "surrogateescape")
 
-    def plain(self, lines: bytes) -> list[Plain]:
-        """Decodes lines step by step, for text that was encoded several times; empty if nothing is encoded."""
+    def plain(self, lines: bytes, shown: bytes | None = None) -> list[Plain]:
+        """Decodes lines step by step, for text that was encoded several times; empty if nothing is encoded.
+
+        Args:
+            lines: The lines.
+            shown: The lines without odd characters, if known.
+        """
         steps: list[Plain] = []
         for _ in range(_ROUNDS):
-            step = self._step(lines)
+            step = self._step(lines, self._shown(lines) if shown is None else shown)
             if step is None:
                 break
             steps.append(step)
-            lines = step.text
+            lines, shown = step.text, None
         return steps
 
-    def _step(self, lines: bytes) -> Plain | None:
+    def _step(self, lines: bytes, shown: bytes) -> Plain | None:
         """Decodes odd characters, then percent-encoding, escapes and entities; None without any."""
-        shown = self._shown(lines)
-        text, pieces = _taken(shown, _meanings(shown, self._form.spans(shown)))
-        decoded = len(pieces.starts) > 1
+        parts = _FORM.split(shown)
+        meanings = parts.copy()
+        meanings[1::2] = map(self._forms.__getitem__, parts[1::2])
+        text = b"".join(meanings)
         if shown == lines:
-            return Plain(text, pieces.origin) if decoded else None
+            return Plain(text, Pieces(parts, meanings).origin) if text != shown else None
 
         @cache
         def characters() -> Pieces:
             """Finds the odd characters, of which only matches have to be located."""
-            found = ((start, end, _seen(lines[start:end])) for (start, end), *_ in self._odd.spans(lines))
-            return _taken(lines, found)[1]
+            parts: list[bytes] = []
+            done = 0
+            for (start, end), *_ in self._odd.spans(lines):
+                parts += lines[done:start], lines[start:end]
+                done = end
+            parts.append(lines[done:])
+            return Pieces(parts, [_seen(part) if index % 2 else part for index, part in enumerate(parts)])
 
-        if not decoded:
+        if text == shown:
             return Plain(shown, lambda span: characters().origin(span))
+        pieces = Pieces(parts, meanings)
         return Plain(text, lambda span: characters().origin(pieces.origin(span)))
-
-
-def _taken(lines: bytes, found: Iterable[tuple[int, int, bytes]]) -> tuple[bytes, Pieces]:
-    """Replaces parts of a text by their meanings.
-
-    Args:
-        lines: The text.
-        found: Start, end and meaning of each part, ascending.
-    """
-    text, starts, origins, ends = bytearray(), [0], [(0, True)], [0]
-    done = 0
-    for start, end, meaning in found:
-        if meaning == lines[start:end]:
-            continue
-        if start > done:
-            starts.append(len(text))
-            origins.append((done, True))
-            ends.append(start)
-            text += lines[done:start]
-        done = end
-        if meaning:
-            starts.append(len(text))
-            origins.append((start, False))
-            ends.append(end)
-            text += meaning
-    if done:
-        starts.append(len(text))
-        origins.append((done, True))
-        ends.append(len(lines))
-    return bytes(text + lines[done:]), Pieces(starts, origins, ends)
-
-
-def _meanings(lines: bytes, found: Iterable[Sequence[Span]]) -> Iterator[tuple[int, int, bytes]]:
-    """Yields start, end and meaning of each encoded part."""
-    for (start, end), encoded, four, two, entity in found:
-        if encoded[0] >= 0:  # each byte of its own, so that spans may begin and end between them
-            for index, byte in enumerate(bytes.fromhex(lines[start:end].replace(b"%", b"").decode())):
-                yield start + 3 * index, start + 3 * index + 3, bytes((byte,))
-        elif entity[0] >= 0:
-            yield start, end, html.unescape(lines[start:end].decode()).encode("utf-8", "replace")
-        else:
-            digits = lines[slice(*(four if four[0] >= 0 else two))]
-            yield start, end, chr(int(digits, 16)).encode("utf-8", "replace")
 
 
 @lru_cache(4096)

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from collections import deque
 
 from tarsy.masking.engine import Span
 from tarsy.masking.validators import digits
@@ -15,8 +16,13 @@ _PRINTABLE = bytes(range(32, 127)) + b"\t\n\r"
 _MIN_LINE = 16
 _RUN = re.compile(rb"[A-Za-z0-9]{16}")
 _EVENT = re.compile(rb"1[0-9a-f]{15}")
-_BREAKS = re.compile(rb"(?:\s|\\+[nrt]|[>|])+")
-_LAST_LINE = re.compile(rb"(?:\s|\\+[nrt]|[>|])+([A-Za-z0-9+/=_.-]*)$")
+_WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+# Possessive, and a run of backslashes is read once, from its first one on: so linear.
+_BREAKS = re.compile(rb"(?:[\s>|]|\\(?<!\\\\)\\*+[nrt])++")
+_LAST = re.compile(rb"[A-Za-z0-9+/=_.-]*+")
+_LAST_CHARACTERS = _WORD + b"_.-"
+_TAIL = 128  # bytes at the end of a value, doubled until they contain its last line
+_AFTER = b" \t\"'\\\r\n"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _PAIR = re.compile(
     rb"(?i)(?:passw(?:or)?d|passphrase|pwd|secret(?:_?key)?|token|api[_-]?key|authorization)[\"']?[ \t]*[=:][ \t]*"
@@ -46,8 +52,8 @@ def bootstrap(value: bytes) -> Span | None:
 
 def jwt(value: bytes) -> Span | None:
     """Accepts a JWT over several lines, without an ordinary word after it."""
-    last = _LAST_LINE.search(value)
-    end = last.start() if last and last[1].isalpha() and last[1] in (last[1].lower(), last[1].title()) else len(value)
+    start, last = _last_line(value)
+    end = start if last.isalpha() and last in (last.lower(), last.title()) else len(value)
     joined = _BREAKS.sub(b"", value[:end])
     return (0, end) if b"." in joined[:-1] and digits(joined) else None
 
@@ -59,9 +65,31 @@ def key_body(value: bytes) -> Span | None:
         return None
     if len(_CLASSES.findall(first)) < 0.25 * len(first):
         return None
-    last = _LAST_LINE.search(value)
-    short = last is not None and len(last[1]) < _MIN_LINE and last[1].isalpha()
-    return 0, last.start() if last and short else len(value)
+    start, last = _last_line(value)
+    return 0, start if len(last) < _MIN_LINE and last.isalpha() else len(value)
+
+
+def _last_line(value: bytes) -> tuple[int, bytes]:
+    """Returns the word on the last line of a value, and the start of the breaks before it; no word without breaks."""
+    end, size, runs = len(value), _TAIL, deque[re.Match[bytes]]()
+    if not value.rstrip(_LAST_CHARACTERS):
+        return end, b""
+    while len(runs) < 3 and size < 2 * end + 2 * _TAIL:  # the first one may begin before the tail
+        size *= 2
+        runs = deque(_BREAKS.finditer(value, max(0, end - size)), 3)
+    if len(runs) > 1 and runs[-1][0] == b"\n" and runs[-1].end() == end:
+        word = _LAST.match(value, runs[-2].end())
+        if word and word.end() == end - 1:
+            return runs[-2].start(), word[0]
+    word = _LAST.match(value, runs[-1].end()) if runs else None
+    return (runs[-1].start(), word[0]) if word and word.end() == end else (end, b"")
+
+
+def key_lines(value: bytes) -> Span | None:
+    """Accepts the `key_body` between two other bytes; a match of it has no group, which RE2 would find slowly."""
+    start, end = int(value[0] not in _WORD), len(value) - (value[-1] in _AFTER)
+    part = key_body(value[start:end])
+    return part and (start + part[0], start + part[1])
 
 
 def encoded_pair(value: bytes) -> Span | None:

@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from enum import Enum, auto
 from functools import cache, lru_cache
-from itertools import groupby
-from operator import itemgetter
 
 from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL
 from tarsy.masking.custom_patterns import Custom, CustomPattern, by_customs, compiled
@@ -70,6 +68,11 @@ class Masker:
         self._secrets = _secrets() if structural else None
         self._disguise = _disguise()
         self._customs = customs
+
+    def compile(self) -> None:
+        """Compiles all rules: 20 ms that no text has to wait for later. Blocks: call it in a thread."""
+        self._rules.across.compile()
+        self._rules.within.compile()
 
     def reach(self, text: str) -> PatternReach:
         """Returns how much of a text with this beginning is required before any of it can be shown."""
@@ -132,16 +135,12 @@ class Masker:
 
     def _undisguised(self, text: bytes) -> bytes:
         """Masks secrets in disguised lines."""
-        pieces: list[bytes] = []
-        every = text.splitlines(keepends=True)
-        for worn, run in groupby(zip(self._disguise.worn(every), every, strict=True), itemgetter(0)):
-            lines = b"".join(line for _, line in run)
-            pieces.append(self._plainly(lines) if worn else lines)
-        return b"".join(pieces)
+        runs = self._disguise.worn(text)
+        return b"".join(lines if shown is None else self._plainly(lines, shown) for lines, shown in runs)
 
-    def _plainly(self, lines: bytes) -> bytes:
+    def _plainly(self, lines: bytes, shown: bytes) -> bytes:
         found: list[tuple[int, int, bytes]] = []
-        steps = self._disguise.plain(lines)
+        steps = self._disguise.plain(lines, shown)
         for depth, step in enumerate(steps, 1):
             spans = self._rules.within.spans(step.text, self._rules.triggers.among(step.text))
             for before in reversed(steps[:depth]):

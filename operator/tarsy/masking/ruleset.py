@@ -1,9 +1,10 @@
 """Compiles rules when their trigger first occurs, and replaces or locates their matches in a text."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from tarsy.masking.engine import Regex, Span
 from tarsy.masking.rules import Rule
@@ -11,7 +12,7 @@ from tarsy.masking.shape import BEFORE, dressed
 from tarsy.masking.validators import Validator, whole_match
 
 _MANY_SECRETS = 4_000
-_SOME = 64  # pieces of one text from which on matches are counted
+_SOME = 32  # matches in one piece that are never hostile
 _BYTES_PER_SECRET = 24
 _MOST_SELECTIONS = 4_096
 
@@ -43,8 +44,12 @@ class Crowd:
         """Counts the matches of a rule in a piece."""
         self._found[rule] = self._found.get(rule, 0) + secrets
 
-    def shown(self, rule: int, secrets: int, read: int) -> bool:
-        """Returns whether the text is hostile.
+    def harmless(self, rule: int) -> int:
+        """Returns how many matches of a rule in the current piece cannot make the text hostile."""
+        return _SOME if self.there else max(_SOME, _MANY_SECRETS - self._found.get(rule, 0))
+
+    def looked(self, rule: int, secrets: int, read: int) -> int:
+        """Detects a hostile text; returns how many further matches cannot make it one.
 
         Args:
             rule: Number of the rule.
@@ -52,8 +57,9 @@ class Crowd:
             read: Bytes of the current piece so far.
         """
         secrets += self._found.get(rule, 0)
-        self.there = secrets > _MANY_SECRETS and self._read + read <= secrets * _BYTES_PER_SECRET
-        return self.there
+        spare = self._read + read - secrets * _BYTES_PER_SECRET
+        self.there = secrets > _MANY_SECRETS and spare <= 0
+        return max(_MANY_SECRETS - secrets, (spare - 1) // _BYTES_PER_SECRET, 0)
 
 
 class Ruleset:
@@ -82,6 +88,11 @@ class Ruleset:
                 self._selected[there] = selected
         return selected
 
+    def compile(self) -> None:
+        """Compiles all rules now, instead of each when its trigger first occurs."""
+        for rule in self.due(tuple(self._behind)):
+            rule.regex.search(b"\n")  # RE2 compiles what it searches with at the first search
+
     def mask(self, text: bytes, multiline: bool, crowd: Crowd, there: tuple[int, ...]) -> bytes:
         """Replaces the matches of the rules.
 
@@ -97,7 +108,8 @@ class Ruleset:
 
     def spans(self, text: bytes, there: tuple[int, ...]) -> list[tuple[int, int, bytes]]:
         """Returns the spans of all matches with their tags: ascending, merged where they overlap."""
-        return apart([(*span, rule.tag) for rule in self.due(there) for span in _found(rule, text)])
+        each = [[(*span, rule.tag) for span in found] for rule in self.due(there) if (found := _found(rule, text))]
+        return each[0] if len(each) == 1 else apart(list(chain(*each)))
 
     def _compiled(self, number: int) -> _Rule:
         rule, tag = self._rules[number]
@@ -115,17 +127,19 @@ def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
     pieces: list[bytes] = []
     done = at = 0
     match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
+    groups, judged, most = rule.regex.groups, judge is not whole_match, 2 * crowd.harmless(rule.number)
     while at < stop:
         found = match(anywhere, text, at, stop)
         start, end = found[0]
         if start < 0:
             break
         at = end
-        for group in found[1:]:
-            if group[0] >= 0:
-                start, end = group
-                break
-        if judge is not whole_match:
+        if groups:
+            for group in found[1:]:
+                if group[0] >= 0:
+                    start, end = group
+                    break
+        if judged:
             part = judge(text[start:end])
             if part is None:
                 continue
@@ -133,24 +147,33 @@ def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
         shaped = dressed(text, start, end, tag, multiline) if text[start - 1 : start] in BEFORE else tag
         pieces += text[done:start], shaped
         done = end
-        if len(pieces) > _SOME and crowd.shown(rule.number, len(pieces) // 2, end):
-            return b"".join(pieces)
+        if len(pieces) > most:
+            most = len(pieces) + 2 * crowd.looked(rule.number, len(pieces) // 2, end)
+            if crowd.there:
+                return b"".join(pieces)
     if not pieces:
         return text
     crowd.found(rule.number, len(pieces) // 2)
     return b"".join((*pieces, text[done:]))
 
 
-def _found(rule: _Rule, text: bytes) -> Iterator[Span]:
-    """Yields the matches of one rule; a hostile text ends in one match of the rest."""
+def _found(rule: _Rule, text: bytes) -> list[Span]:
+    """Returns the matches of one rule; a hostile text ends in one match of the rest."""
+    spans: list[Span] = []
+    judge = rule.judge
     for number, found in enumerate(rule.regex.spans(text)):
-        start, end = next((span for span in found[1:] if span[0] >= 0), found[0])
-        part = rule.judge(text[start:end])
+        start, end = found[0]
+        for group in found[1:]:
+            if group[0] >= 0:
+                start, end = group
+                break
+        part = judge(text[start:end])
         if part is not None and part[1] > part[0]:
-            yield start + part[0], start + part[1]
+            spans.append((start + part[0], start + part[1]))
         if number > _MANY_SECRETS:
-            yield end, len(text)
-            return
+            spans.append((end, len(text)))
+            break
+    return spans
 
 
 def apart(found: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:

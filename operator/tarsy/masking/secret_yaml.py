@@ -16,7 +16,7 @@ _MAX_COLUMN = 900
 _MARGIN = rb"[ >|+]"
 
 _ENTRY = re.compile(rb"""((?:"[^"\n]*+"|'[^'\n]*+'|[^\s:#"'][^\n:]*+)[ \t]*+:)(?:([ \t]++)([^\n]*+))?""")
-_COMMENT = re.compile(rb"[ \t]+#.*")
+_COMMENT = re.compile(rb"(?<![ \t])[ \t]++#.*")
 # Most Secrets are lines of a key and a base64 word, which operations in C replace.
 _PLAIN_ENTRY = rb"[\w.-]++:[ ][A-Za-z0-9+/]{5,}+={0,2}\r?\n"
 _PLAIN = re.compile(rb"([ ]*+)" + _PLAIN_ENTRY + rb"(?:\1" + _PLAIN_ENTRY + rb")*+")

@@ -9,6 +9,7 @@ import re
 
 BEFORE = (b" ", b":", b"[")
 """Bytes before a value that may be a whole scalar."""
+_OPENS = b":-[ \t"  # before the blank before it: the end of a key, of a dash, of a bracket
 _ENDS = b"\r\n,}]"
 _BLANK = b" \t"
 _WINDOW = 120
@@ -33,6 +34,15 @@ def dressed(text: bytes, start: int, end: int, tag: bytes, multiline: bool) -> b
     before, after = text[start - 1 : start], text[end : end + 1]
     if before not in BEFORE:
         return tag
+    if before == b" ":
+        if (
+            text.startswith(b": ", start - 2)
+            and (not after or after in b"\r\n")
+            and text[start - 3 : start - 2] != b'"'
+        ):
+            return b'"' + tag + b'"' if multiline or b"\n" in text else tag  # a line of YAML, as most
+        if text[start - 2 : start - 1] not in _OPENS:
+            return tag
     if after in _BLANK and after:
         after = text[end : end + _WINDOW].lstrip(_BLANK)[:1]
         if after == b"#":
@@ -44,7 +54,7 @@ def dressed(text: bytes, start: int, end: int, tag: bytes, multiline: bool) -> b
         key = left.rstrip(b"[ ")[:-2]
         quote = b"\\" * (len(key) - len(key.rstrip(b"\\"))) + b'"'
         return quote + tag + quote
-    if not (multiline or b"\n" in text) or before == b":" or before == b"[":
+    if not (multiline or b"\n" in text) or before != b" ":
         return tag
     line = left.rpartition(b"\n")[2]
     if after and after in b",}]" and b"{" not in line and b"[" not in line:

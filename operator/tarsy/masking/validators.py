@@ -16,7 +16,12 @@ TAG_START = b"[MASKED_"
 _MIN_PASSWORD = 6
 
 _REFERENCE = re.compile(rb"\$\{[^}]*\}|\$[A-Z_]+|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
-_NEXT_FIELD = re.compile(rb"[;&,][\w.-]+=|;?</[A-Za-z]|\\+[nrt](?:\s|-|[\w.-]*[:=]|$)")
+_REFERENCE_STARTS = b"$<{%0123456789"
+# Each alternative begins with a literal, which makes its first pass fast; a run of backslashes is read once, from its
+# first one on.
+_NEXT_FIELD = re.compile(
+    rb";[\w.-]+=|&[\w.-]+=|,[\w.-]+=|;</[A-Za-z]|</[A-Za-z]|\\(?<!\\\\)\\*+[nrt](?:\s|-|[\w.-]*[:=]|$)"
+)
 _COMMENT = re.compile(rb"[ \t]#")
 _LDAP_SCHEME = re.compile(rb"\{[A-Za-z0-9-]+\}.")
 _DIGITS = b"0123456789"
@@ -38,12 +43,13 @@ _MEASURE = re.compile(
 )
 _OBJECT = re.compile(rb"[a-z0-9]+(?:[-./_][a-z0-9]+)+")
 _PORT = re.compile(rb"\d{1,5}(?:[/?#,]|$)")
-_HOST_END = re.compile(rb"([^/?#\0]*)([/?#\0])(.*)", re.DOTALL)
-_HOST = re.compile(rb"(?i)localhost|[a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9](?::\d+)?|[a-z0-9-]+:\d+")
+_HOST_END = re.compile(rb"[/?#\0]")
+_HOST = re.compile(rb"(?i)localhost|[a-z0-9-]*+\.[a-z0-9.-]*+(?<=[a-z0-9])(?::\d+)?|[a-z0-9-]++:\d+")
 _SECRET_WORD = re.compile(rb"(?i)pass|pwd|secret|token|key|cred|auth|pin")
 _PUBLIC = re.compile(rb"(?i).*(?:user(?:name)?|host(?:name)?|port|name|url|version|region|mode|level|zone|database|db)")
 _EXPRESSION = re.compile(rb"\(|^(?:self|this|\.{0,2}/|~/)|^[a-z_]+(?:\.[a-z_]+)+$")  # of a program, or a path
-_NOT_HERE = re.compile(rb"<set |\d{1,4}[,;]")  # what kubectl describes; counts of tests
+_NOT_HERE = re.compile(rb"<set |\d{1,4}[,;]")  # what kubectl describes; counts of tests; starts as a reference does
+_ENTRY_VALUE = re.compile(rb"""(?i)value\\*["']?[ ]?[:=][ ]?""")
 _UNIT_FILES = (
     b".service", b".socket", b".timer", b".target", b".mount", b".slice", b".scope", b".device", b".path", b".swap",
 )  # fmt: skip
@@ -58,21 +64,19 @@ def password(value: bytes) -> Span | None:
     """Accepts a password of at least 6 characters, up to the next field; not a reference, placeholder or structure."""
     if value.isalnum():
         return (0, len(value)) if len(value) >= _MIN_PASSWORD else None
-    start = 0
-    if value[:1] in (b"[", b"("):
+    start, first = 0, value[:1]
+    if first in (b"[", b"("):
         if value.startswith(TAG_START):
             return None
         start = 1
-    if value[:1] == b"{" and not _LDAP_SCHEME.match(value):
+    elif first == b"{" and not _LDAP_SCHEME.match(value):
         return None
-    tag = value.find(TAG_START)
-    if tag >= 0:
-        value = value[:tag]
+    if TAG_START in value:
+        value = value[: value.find(TAG_START)]
         if value.endswith((b":", b"=")):
             return None
-    cut = _NEXT_FIELD.search(value, start + 1)
-    end = len(value[: cut.start()] if cut else value)
-    end = start + len(value[start:end].rstrip(_TRAILING))
+    cut = _NEXT_FIELD.search(value[start + 1 :])
+    end = start + len(value[start : start + 1 + cut.start() if cut else None].rstrip(_TRAILING))
     if end - start < _MIN_PASSWORD or _is_reference(value[start:]):
         return None
     return start, end
@@ -87,13 +91,24 @@ def quoted_password(value: bytes) -> Span | None:
 
 def password_line(value: bytes) -> Span | None:
     """Accepts the rest of a line as a password (a plain YAML scalar may contain spaces), without a comment."""
-    if value.startswith((b"[", b"{")):
+    if value.isalnum():
+        return (0, len(value)) if len(value) >= _MIN_PASSWORD else None
+    if value[:1] in (b"[", b"{"):
         return None
-    comment = _COMMENT.search(value)
+    comment = _COMMENT.search(value) if b"#" in value else None
     kept = (value[: comment.start()] if comment else value).rstrip(b" \t\r,}]")
-    if len(kept) < _MIN_PASSWORD or _REFERENCE.fullmatch(kept) or _NOT_HERE.match(kept):
+    if len(kept) < _MIN_PASSWORD:
+        return None
+    if kept[:1] in _REFERENCE_STARTS and (_REFERENCE.fullmatch(kept) or _NOT_HERE.match(kept)):
         return None
     return 0, len(kept)
+
+
+def entry_value(value: bytes) -> Span | None:
+    """Accepts the value in `name: DB_PASSWORD, value: ...`; a match of it has no group, which RE2 would find slowly."""
+    start = _ENTRY_VALUE.search(value).end()  # type: ignore[union-attr]
+    part = password_line(value[start:])
+    return part and (start + part[0], start + part[1])
 
 
 def spoken(value: bytes) -> Span | None:
@@ -153,13 +168,23 @@ def _url_part(value: bytes, *, web: bool) -> Span | None:
     following = value.find(b"://")
     if following >= 0:
         value = value[: value.rfind(b"@", 0, following)] if b"@" in value[:following] else b""
+    host_end = query = -1  # behind the current @; looked for once, so that a value of nothing but @ is read once
+    last = value.rfind(b"=")
     at = value.find(b"@")
     while at >= 0:
-        host, mark, rest = _HOST_END.match(value[at + 1 :] + b"\0").groups()  # type: ignore[union-attr]
-        if (mark == b"?" and b"=" in rest) or (web and mark == b"/" and _HOST.fullmatch(host)):
-            value = value[:at]
-            break
-        if mark == b"/" and b"?" in rest and b"=" in rest.partition(b"?")[2]:
+        if host_end <= at:
+            found = _HOST_END.search(value, at + 1)
+            if found is None:
+                break
+            host_end = found.start()
+        mark = value[host_end : host_end + 1]
+        if mark == b"/" and query <= host_end:
+            query = value.find(b"?", host_end + 1) % (len(value) + 1)  # the end without one
+        if (
+            (mark == b"?" and last > host_end)
+            or (mark == b"/" and last > query)
+            or (web and mark == b"/" and _HOST.fullmatch(value, at + 1, host_end))
+        ):
             value = value[:at]
             break
         at = value.find(b"@", at + 1)
@@ -199,6 +224,12 @@ def credential(value: bytes) -> Span | None:
     return None if value.startswith(TAG_START) or _PROSE.fullmatch(value) else (0, len(value))
 
 
+def last_word(value: bytes) -> Span | None:
+    """Accepts the `credential` that is the last word of a match; it has no group, which RE2 would find slowly."""
+    start = max(value.rfind(b" "), value.rfind(b"\t")) + 1
+    return (start, len(value)) if credential(value[start:]) else None
+
+
 def bearer(value: bytes) -> Span | None:
     """Accepts the value after `Bearer` alone, if it has a digit."""
     return (0, len(value)) if credential(value) and digits(value) else None
@@ -226,7 +257,7 @@ def not_a_name(value: bytes) -> Span | None:
 
 
 def _is_reference(value: bytes) -> bool:
-    found = _REFERENCE.match(value)
+    found = _REFERENCE.match(value) if value[:1] in _REFERENCE_STARTS else None
     return found is not None and not value[found.end() :].strip(_TRAILING)
 
 

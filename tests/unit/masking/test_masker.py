@@ -264,6 +264,12 @@ def test_a_first_look_that_runs_out_of_memory_leaves_every_rule_to_look_for_itse
         "machine a login b\n" * 11_000,
         "--a-b-c-password" * 12_000,
         "user a on ~ " * 16_000,
+        "password=a" + "\\" * 100_000 + " x",
+        "aB3d" * 16 + "\\n" * 40_000 + "aB3d" * 16 + "\naB3daB3daB3d\n",
+        "aB3d" * 16 + "\n" + ">" * 40_000 + "aB3d" * 16 + "\naB3daB3daB3d\n",
+        "https://a:b@" + "a@" * 120_000 + "x",
+        "https://a:b@" + "a." * 60_000 + "_/",
+        "kind: Secret\ndata:\n  a: b" + " " * 200_000 + "x\n",
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Declares rules for keys and certificates: PEM blocks, whole or truncated, bodies without header, other formats."""
 
-from tarsy.masking.drawn import key_body, vendor
+from tarsy.masking.drawn import key_body, key_lines, vendor
 from tarsy.masking.rules.parts import Rule, environment, named, near
 from tarsy.masking.validators import not_a_name
 
@@ -27,9 +27,9 @@ _PEM_END = Rule(
 _BODIES = (
     Rule(
         rb"[A-Za-z0-9+/]{60}[A-Za-z0-9+/]*" + _LINE_BREAK + rb"[A-Za-z0-9+/]",
-        rb"(?:^|[^A-Za-z0-9+/=])((?:[A-Za-z0-9+/]{60,80}" + _LINE_BREAK + rb")+[A-Za-z0-9+/]{1,80}={0,2})"
+        rb"(?:^|[^A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{60,80}" + _LINE_BREAK + rb")+[A-Za-z0-9+/]{1,80}={0,2}"
         rb"""(?:[ \t"'\\\r\n]|\z)""",
-        key_body,
+        key_lines,
         lines=True,
         counts=True,
     ),

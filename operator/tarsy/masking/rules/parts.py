@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tarsy.masking.validators import Validator, password_line, quoted_password, whole_match
+from tarsy.masking.validators import Validator, entry_value, password_line, quoted_password, whole_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def environment(key: bytes, judge: Validator = quoted_password) -> tuple[Rule, .
     """Builds rules for `name: DB_PASSWORD`, `value: ...` of container environments and the like, in YAML and JSON."""
     trigger = rb"""(?i)\b(?:name|key|parameter_?key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
     head = trigger + rb"""\\*["']?,?(?:\s|\\n)*\\*["']?(?:parameter_?)?value\\*["']?[ ]?[:=][ ]?"""
-    bare = rb"""([^\s"'`\\|>][^\n"'\\]*)"""
-    return Rule(trigger, head + QUOTED, judge, lines=True), Rule(trigger, head + bare, password_line, lines=True)
+    bare = rb"""[^\s"'`\\|>][^\n"'\\]*"""
+    return Rule(trigger, head + QUOTED, judge, lines=True), Rule(trigger, head + bare, entry_value, lines=True)
 
 
 def block(key: bytes) -> tuple[Rule, ...]:

@@ -5,10 +5,10 @@ from tarsy.masking.rules.parts import OPEN, SEP, Rule, block, environment, named
 from tarsy.masking.rules.vendors import VENDORS
 from tarsy.masking.validators import (
     bearer,
-    credential,
     email,
     flag,
     header,
+    last_word,
     not_a_name,
     raw_authorization,
     short_secret,
@@ -49,8 +49,8 @@ TOKEN = (
     Rule(
         near(rb"authorization"),
         rb"""(?i)authorization""" + SEP + rb"""(?:\[\]string\{|\[)?""" + OPEN + _SCHEMES
-        + rb"""[ \t]+([^\s"'`\\,;\]\[]+)""",
-        credential,
+        + rb"""[ \t]+[^\s"'`\\,;\]\[]+""",
+        last_word,
     ),
     Rule(near(rb"authorization"), named(rb"authorization", rb"""([^\s"'`\\,;\]\[]{8,})"""), raw_authorization),
     Rule(
