@@ -281,6 +281,17 @@ def test_an_execution_is_told_its_own_results_while_they_are_kept() -> None:
     assert store.told(one) == {} and len(store.told(other)) == 2
 
 
+def test_an_execution_is_not_told_a_result_that_is_another_now_or_too_long_to_keep() -> None:
+    store, one = KeptReadings(most=10), uuid4()
+    store.tell(one, result("one"))
+    store.of(result("two"))
+    assert store.told(one) == {}
+    store.tell(one, result("x" * 11, number=2))
+    assert store.told(one) == {}
+    kept = store.tell(one, result("x" * 10, number=3))
+    assert list(store.told(one).values()) == [kept]
+
+
 def test_forms_of_a_result_that_is_another_now_are_made_anew() -> None:
     store = KeptReadings()
     assert store.of(result("one")) is store.of(result("one"))

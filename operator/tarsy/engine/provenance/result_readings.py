@@ -1,12 +1,12 @@
 """Keeps the forms of prompts and stored results in which values are looked for.
 
 Decision: a run checks many calls against the same texts; reading a long result and making its forms take milliseconds.
-So each form is made when it is first needed, and kept for the run, the latest used texts up to a limit of characters.
+So each form is made when it is first needed, and kept for the run, the latest told texts up to a limit of characters.
 A result on record does not change, so one that is kept is not read again.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -106,16 +106,21 @@ class _LatestUsed(Generic[_Key, _Forms]):
         self._characters = 0
 
     def get(self, key: _Key) -> _Forms | None:
-        if key not in self._kept:
+        if (found := self._kept.get(key)) is None:
             return None
         self._kept.move_to_end(key)
-        return self._kept[key][0]
+        return found[0]
 
-    def put(self, key: _Key, forms: _Forms, characters: int) -> None:
+    def put(self, key: _Key, forms: _Forms, characters: int) -> Sequence[_Key]:
+        """Keeps the forms of a text of so many characters; returns the keys of those that are dropped for them."""
         self._characters += characters - self._kept.pop(key, (None, 0))[1]
         self._kept[key] = forms, characters
+        dropped: list[_Key] = []
         while self._characters > self._most:
-            self._characters -= self._kept.popitem(last=False)[1][1]
+            oldest, (_, size) = self._kept.popitem(last=False)
+            self._characters -= size
+            dropped.append(oldest)
+        return dropped
 
 
 class KeptReadings:
@@ -128,7 +133,7 @@ class KeptReadings:
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._results: _LatestUsed[UUID, ResultReadings] = _LatestUsed(most)
         self._prompts: _LatestUsed[str, TrustedText] = _LatestUsed(most)
-        self._told: dict[UUID, dict[UUID, None]] = {}
+        self._told: dict[UUID, dict[UUID, ResultReadings]] = {}
 
     def trusted(self, text: str) -> TrustedText:
         """Returns the forms of a text of a prompt, those made before if there are any."""
@@ -143,18 +148,24 @@ class KeptReadings:
         kept = self._results.get(result.id)
         if kept is None or kept.result != result:
             kept = ResultReadings(result)
-            self._results.put(result.id, kept, len(result.text))
+            for dropped in (result.id, *self._results.put(result.id, kept, len(result.text))):
+                for told in self._told.values():
+                    told.pop(dropped, None)
         return kept
 
     def tell(self, execution: UUID, result: ToldResult) -> ResultReadings:
         """Keeps a result as one that the model of an execution may know of, and returns its forms."""
-        self._told.setdefault(execution, {})[result.id] = None
-        return self.of(result)
+        kept = self.of(result)
+        if self._results.get(result.id) is kept:
+            self._told.setdefault(execution, {})[result.id] = kept
+        return kept
 
-    def told(self, execution: UUID) -> dict[UUID, ResultReadings]:
-        """Returns the kept results that the model of an execution may know of, by their ids."""
-        kept = ((one, self._results.get(one)) for one in self._told.get(execution, ()))
-        return {one: readings for one, readings in kept if readings is not None}
+    def told(self, execution: UUID) -> Mapping[UUID, ResultReadings]:
+        """Returns the kept results that the model of an execution may know of, by their ids.
+
+        It is asked for at each call of a conversation that grows, so that none of them is looked up or copied.
+        """
+        return self._told.get(execution, {})
 
 
 def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterable[str]:

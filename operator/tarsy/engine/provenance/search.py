@@ -103,6 +103,8 @@ class OriginSearch:
                 self._seek(text, destination=destination)
             if len(self._sought) > MOST_VALUES:
                 raise TooManyValues(f"its arguments have more than {MOST_VALUES} different values")
+        addresses = _ADDRESSES if any(one.destination for one in self._sought.values()) else 0.0
+        self._microseconds = _FORMS + addresses + _SEARCH * len(self._sought)
 
     def microseconds(self, size: int) -> float:
         """Returns an upper bound of the time that a text takes which was not searched before.
@@ -110,8 +112,7 @@ class OriginSearch:
         Args:
             size: of the text.
         """
-        addresses = _ADDRESSES if any(one.destination for one in self._sought.values()) else 0.0
-        return size * (_FORMS + addresses + _SEARCH * len(self._sought))
+        return size * self._microseconds
 
     def told(self, origin: Origin, text: TrustedText) -> None:
         """Searches a text of the prompt.

@@ -117,8 +117,8 @@ async def _results(
     kept = readings.told(execution)
     given = world.assigned if world.precedents is None else (*world.assigned, world.precedents)
     first = [*(readings.of(one) for one in given), *kept.values()]
+    known = set(kept)  # before others of this execution tell of more
     yield [one for one in first if one.result.marks.sensitive or not sensitive]
-    known = set(kept)
     while True:
         page = await world.recorder.told_results(execution, known, sensitive=sensitive)
         yield [readings.tell(execution, one) for one in page]
