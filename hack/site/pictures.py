@@ -17,7 +17,7 @@ from uuid import UUID
 
 from hack.components import CHECKOUT
 from hack.site.diagrams import PICTURES, picture, sources
-from playwright.async_api import Browser, Route, async_playwright
+from playwright.async_api import Browser, Page, Route, async_playwright
 from rich.console import Console, Group
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -105,8 +105,14 @@ async def make_web_ui(browser: Browser, link: SignInLink, name: str) -> None:
     await page.get_by_role("heading", name="Finding").wait_for()
     await page.locator(".title-row .badge.state-completed").wait_for()
     await page.get_by_role("heading", name="Executive summary").wait_for()
+    await _drawn(page)
     await page.screenshot(path=ASSETS / "web-ui.png")
     await context.close()
+
+
+async def _drawn(page: Page) -> None:
+    """Waits until no text is shown before it is parsed, and no request is open."""
+    await page.wait_for_function("!document.querySelector('[aria-busy=true]:not(.event)')")
 
 
 async def make_states(browser: Browser) -> None:
@@ -126,6 +132,7 @@ async def make_states(browser: Browser) -> None:
         await page.route("**/*", answer)
         await page.goto(f"{FIXTURES_ORIGIN}/fixtures.html?state={state}")
         await page.get_by_text(shown).first.wait_for()
+        await _drawn(page)
         await page.screenshot(path=ASSETS / name)
         await context.close()
 

@@ -58,7 +58,7 @@ export const SUPPORT = {
 /** Flaws of a run: a name, and what it means. */
 export const DOUBTS = {
   why: "Why the confidence is not higher:",
-  calibration: "Reviewers found too few findings of this chain with confidence High right.",
+  calibration: "Too few findings of this chain with this confidence were right.",
   but: "Keep in mind:",
   missing: "Evidence is missing:",
   own: "The agents rated it so themselves; no check lowered it.",

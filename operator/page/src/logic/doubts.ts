@@ -13,7 +13,7 @@ export function doubtsOf(finding: Finding, item: Investigation): string[] {
   const of = (kind: ReturnType<typeof supportOf>) => kinds.filter((one) => one === kind).length;
   const uncalled = item.conditions.find((one) => one.type === "EvidenceDegraded" && one.status === "True" && one.reason === "NoToolCalled");
   const found = [
-    ...(isDoubted(finding) ? [`${DOUBTS.calibration} ${shownConfidence(finding)}.`] : []),
+    ...(isDoubted(finding) ? [`${shownConfidence(finding)}: ${DOUBTS.calibration}`] : []),
     ...item.evidenceMissing.map((missing) => `${DOUBTS.missing} ${missing}`),
     ...(uncalled ? [uncalled.message] : []),
     ...(of("unsupported") > 0 ? [`${counted(of("unsupported"), "unsupported")}.`] : []),
