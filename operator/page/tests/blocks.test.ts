@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { blocksOf } from "../src/logic/blocks";
+import { blocksOf, partsOf } from "../src/logic/blocks";
 import { EMPTY, reduce } from "../src/logic/timeline";
 import { event, stage, stageChange, told, CHANNEL, RUN } from "../fixtures/build";
 
@@ -15,6 +15,15 @@ describe("blocks of a text that streams", () => {
     expect(blocksOf("```sh\na\n\nb\n```\n\nc")).toEqual(["```sh\na\n\nb\n```", "c"]);
     expect(blocksOf("````\n```\n\nb")).toEqual(["````\n```\n\nb"]);
     expect(blocksOf("~~~\n\n```\n\n~~~\n\nb")).toEqual(["~~~\n\n```\n\n~~~", "b"]);
+  });
+});
+
+describe("parts of a text that are parsed apart", () => {
+  it("are its blocks, but for those that may go on with the one before", () => {
+    expect(partsOf([""])).toEqual([]);
+    expect(partsOf(["# One", "Two", "```\na\n```", "**three**"])).toEqual(["# One", "Two", "```\na\n```", "**three**"]);
+    const going = ["- one", "- two", "  still two", "3. three", "4) four", "> five", "+ six", "* seven", "[eight]: https://example.org"];
+    expect(partsOf([...going, "Nine"])).toEqual([going.join("\n\n"), "Nine"]);
   });
 });
 

@@ -20,6 +20,8 @@ const LONGEST_DELAY = 10_000;
 const SILENCE = 60_000;
 const PING = 25_000;
 const IDLE = 3_000;
+/** Milliseconds between two deliveries of messages: often enough for words that are read as they come. */
+const PACE = 50;
 
 export function delayOf(attempt: number, random: () => number = Math.random): number {
   const most = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** Math.min(attempt, 10));
@@ -34,6 +36,7 @@ export class Live {
   private pinging: ReturnType<typeof setInterval> | undefined;
   private frame = 0;
   private heard = 0;
+  private toldAt = 0;
   private watchers = new Set<(standing: Standing) => void>();
   standing: Standing = "connecting";
 
@@ -133,17 +136,20 @@ export class Live {
     }
     if ("id" in message && message.id !== null && message.type !== "overflow") channel.after = message.id;
     channel.told.push(message);
-    // Delivers the messages of one frame together. A hidden tab draws no frames, so it uses a timer.
+    // Delivers the messages of some frames together, the first at once. A hidden tab draws no frames, so it uses a timer.
     if (!this.frame) {
       this.frame = 1;
       const tell = () => this.tell();
-      if (document.hidden) setTimeout(tell, 100);
+      const early = PACE - (performance.now() - this.toldAt);
+      if (document.hidden) setTimeout(tell, 2 * PACE);
+      else if (early > 0) setTimeout(() => (document.hidden ? tell() : requestAnimationFrame(tell)), early);
       else requestAnimationFrame(tell);
     }
   }
 
   private tell(): void {
     this.frame = 0;
+    this.toldAt = performance.now();
     for (const channel of this.channels.values()) {
       if (channel.told.length === 0) continue;
       const told = channel.told;

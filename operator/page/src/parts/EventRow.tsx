@@ -5,11 +5,13 @@ import { lineOf, placeOf } from "../logic/lines";
 import { eventAsMarkdown, withoutBlock } from "../logic/markdown";
 import { originsOf } from "../logic/origins";
 import type { Ev } from "../logic/timeline";
+import { GrowingText } from "./GrowingText";
 import { Markdown } from "./Markdown";
 import { ACTIONS, ESCALATION, EVENTS, SECTIONS, STEPS } from "../words";
 import { Copy } from "./parts";
 import { usePrinted, useWhole } from "./printing";
 import { SeriesCharts } from "./SeriesCharts";
+import { useStreamed } from "./streamed";
 
 const FOLDED = 12;
 
@@ -71,7 +73,7 @@ export const EventRow = memo(function EventRow({ ev, chosen = false, link, showA
           <span className="time">{clock(ev.createdAt)}</span>
         )}
       </header>
-      {quote ? <Quoted text={ev.content} quote={quote} /> : <Body ev={ev} streaming={streaming} chosen={chosen} />}
+      {quote ? <Quoted text={ev.content} quote={quote} /> : streaming ? <Streaming ev={ev} chosen={chosen} /> : <Body ev={ev} streaming={false} chosen={chosen} />}
     </article>
   );
 });
@@ -91,6 +93,12 @@ function Quoted({ text, quote }: { text: string; quote: string }) {
   );
 }
 
+/** Shows an event that streams: of what it shows, only this is drawn again when words arrive. */
+function Streaming({ ev, chosen }: { ev: Ev; chosen: boolean }) {
+  const content = useStreamed(ev);
+  return <Body ev={{ ...ev, content }} streaming chosen={chosen} />;
+}
+
 function Body({ ev, streaming, chosen }: { ev: Ev; streaming: boolean; chosen: boolean }) {
   switch (ev.type) {
     case "llm_tool_call":
@@ -103,7 +111,7 @@ function Body({ ev, streaming, chosen }: { ev: Ev; streaming: boolean; chosen: b
         </>
       );
     case "llm_thinking":
-      return streaming ? <p className="plain">{ev.content}</p> : <Thinking text={ev.content} open={chosen} />;
+      return streaming ? <GrowingText text={ev.content} /> : <Thinking text={ev.content} open={chosen} />;
     case "notice":
     case "provider_fallback":
     case "error":

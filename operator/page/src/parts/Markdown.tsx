@@ -1,11 +1,12 @@
 /**
  * Shows Markdown of models. What parses it loads when the first text is shown; until then a text is shown as it is.
  *
- * Decision: of a text that streams, only complete blocks are parsed, and that together, because a list or a quote may go on
- * in the next one. They are parsed when another one is complete; its last block is shown as it is, so most frames parse nothing.
+ * Decision: of a text that streams, only complete parts are parsed, each once; its last block is shown as it is. A part has
+ * several blocks where a list or a quote may go on in the next one: it is parsed again when another one of it is complete.
  */
 import { lazy, memo, Suspense, useDeferredValue, useMemo } from "react";
-import { blocksOf } from "../logic/blocks";
+import { blocksOf, partsOf } from "../logic/blocks";
+import { GrowingText } from "./GrowingText";
 
 const Parsed = lazy(() => import("./ParsedMarkdown"));
 
@@ -20,10 +21,11 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: { te
 function Streamed({ text }: { text: string }) {
   const blocks = useMemo(() => blocksOf(text), [text]);
   const complete = useDeferredValue(blocks.slice(0, -1).join("\n\n"));
+  const parts = useMemo(() => partsOf(blocksOf(complete)), [complete]);
   return (
     <>
-      {complete && <Block text={complete} />}
-      <p className="plain">{blocks.at(-1)}</p>
+      {parts.map((part, place) => <Block key={place} text={part} />)}
+      <GrowingText text={blocks.at(-1) ?? ""} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import { isFinished, type Ev, type Timeline } from "../logic/timeline";
 import { useGet, useWorld } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { Markdown } from "../parts/Markdown";
+import { useStreamed } from "../parts/streamed";
 import { Badge, Problem, ReadOnly, Section } from "../parts/parts";
 import { ACTIONS, SECTIONS } from "../words";
 
@@ -106,7 +107,7 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
           ))}
         </details>
       )}
-      {answer && <div className="answer"><Markdown text={withoutBlock(answer.content)} /></div>}
+      {answer && <Answer ev={answer} />}
       {turn.failure && <p className="bad">{turn.failure}</p>}
       {running && (
         <p className="turn-foot">
@@ -116,6 +117,11 @@ function TurnView({ turn, onStop }: { turn: Turn; onStop: (() => void) | null })
       {!running && !answer && !turn.failure && <Badge state={turn.state} />}
     </div>
   );
+}
+
+function Answer({ ev }: { ev: Ev }) {
+  const text = useStreamed(ev);
+  return <div className="answer"><Markdown text={withoutBlock(text)} streaming={ev.status === "streaming"} /></div>;
 }
 
 function textOf(value: unknown): string | null {

@@ -1,5 +1,5 @@
 /** Shows one investigation live: alert, stages, timeline, finding, questions. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation, UnstartedItem } from "../api/types";
 import { author, between, moment, wordOf } from "../logic/format";
@@ -15,6 +15,7 @@ import { ReplayActions } from "../parts/ReplayActions";
 import { RetryAction } from "../parts/RetryAction";
 import { ShareMenu } from "../parts/ShareMenu";
 import { Badge, Empty, Problem, READ_ONLY } from "../parts/parts";
+import { StreamsContext } from "../parts/streamed";
 import { RequestTold } from "../parts/Unstarted";
 import { useChanges } from "./changes";
 import { useFollowing } from "./following";
@@ -28,7 +29,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
   const world = useWorld();
   const [toStage, setToStage] = useState<{ stage: string } | null>(null);
   const onStage = useCallback((stage: string) => setToStage({ stage }), []);
-  const { timeline, error, loading } = useFollowing(world.live, namespace, name);
+  const { timeline, streams, error, loading } = useFollowing(world.live, namespace, name);
   const run = timeline.run;
   const whole = useGet<Investigation>(pathOf(namespace, name));
   const item = whole.value;
@@ -54,6 +55,16 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
     return () => clearInterval(timer);
   }, [finished]);
 
+  const link = useCallback((id: string) => investigationLink(namespace, name, id), [namespace, name]);
+  const show = useCallback((id: string, cited?: string) => go(investigationLink(namespace, name, id, cited)), [namespace, name]);
+  const finding = run?.finding ?? null;
+  const summary = run?.executiveSummary ?? item?.executiveSummary ?? null;
+  const failure = run?.failure ?? item?.failure ?? null;
+  const shown = useMemo(
+    (): RunShown | null => item && { item, timeline, state: state ?? item.state, finished, finding, summary, failure, changes, show },
+    [item, timeline, state, finished, finding, summary, failure, changes, show],
+  );
+
   if (whole.error && !item) {
     return (
       <div className="view">
@@ -64,18 +75,14 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
       </div>
     );
   }
-  if (!item) return <div className="view" aria-busy="true" />;
-  const finding = run?.finding ?? null;
-  const summary = run?.executiveSummary ?? item.executiveSummary;
-  const failure = run?.failure ?? item.failure;
-  const show = (id: string, cited?: string) => go(investigationLink(namespace, name, id, cited));
-  const shown: RunShown = { item, timeline, state: state ?? item.state, finished, finding, summary, failure, changes, show };
+  if (!item || !shown) return <div className="view" aria-busy="true" />;
   const events = timeline.order.length === 0 ? (
     <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
   ) : (
-    <TimelineList loading={loading} timeline={timeline} event={event} quote={quote} finished={finished} toStage={toStage} link={(id) => investigationLink(namespace, name, id)} />
+    <TimelineList loading={loading} timeline={timeline} event={event} quote={quote} finished={finished} toStage={toStage} link={link} />
   );
   return (
+    <StreamsContext value={streams}>
     <div className={finished ? "view wide ended" : "view wide running"}>
       <div className="run-head">
         <div className="title-row">
@@ -87,7 +94,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
             {!finished && !world.session.hasToken && <span className="hint" title={READ_ONLY}>read-only</span>}
             {!finished && world.session.hasToken && <Wish namespace={namespace} name={name} desired={run?.desiredState ?? item.desiredState} />}
             {!finished && <FollowButton item={{ ...item, state: state ?? item.state }} />}
-            <ShareMenu namespace={namespace} name={name} markdown={() => investigationAsMarkdown(item, timeline, finding)} />
+            <ShareMenu namespace={namespace} name={name} markdown={() => investigationAsMarkdown(item, streams.timeline, finding)} />
             <a className="button quiet" href={traceLink(namespace, name)}>{VIEWS.trace}</a>
             {finished && world.session.hasToken && !item.replay && !item.objectGone && <RetryAction item={item} />}
             {finished && <ReplayActions item={item} writes={world.session.hasToken} />}
@@ -143,6 +150,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
         </div>
       )}
     </div>
+    </StreamsContext>
   );
 }
 

@@ -1,16 +1,17 @@
 /** Renders the visible part of the timeline, and follows its end while the reader is there. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { memo, useCallback, useContext, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from "react";
 import type { AgentStep } from "../logic/agentSteps";
 import { stageHolding, summaryOf, withoutClosed } from "../logic/folds";
 import { counted } from "../logic/format";
 import { foldedRows, holdsEvent, type FoldedRow } from "../logic/stepRows";
 import { rowsOf, type Ev, type Timeline } from "../logic/timeline";
-import { useKeys } from "../parts/context";
+import { useKeys, useNow } from "../parts/context";
 import { EventRow } from "../parts/EventRow";
 import { usePrinted } from "../parts/printing";
 import { StageHead } from "../parts/StageHead";
 import { AgentHead, StepRow } from "../parts/Steps";
+import { StreamsContext } from "../parts/streamed";
 import { ACTIONS, EMPTY, SECTIONS } from "../words";
 
 type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; loading: boolean; link: (id: string) => string; toStage: { stage: string } | null };
@@ -20,7 +21,7 @@ const MARGIN = 64;
 const LANES = 4;
 const WIDE = 1000;
 
-export function TimelineList({ timeline, event, quote, finished, loading, link, toStage }: Props) {
+export const TimelineList = memo(function TimelineList({ timeline, event, quote, finished, loading, link, toStage }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
   const [search, setSearch] = useState("");
   const printed = usePrinted();
@@ -36,16 +37,14 @@ export function TimelineList({ timeline, event, quote, finished, loading, link, 
   );
   const { isFolded, turn, turnAll, allOpen } = useFolds(finished, event);
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
-  // A search looks into folded stages, too.
-  const shown = useMemo(() => (searched ? matching(rows, search) : withoutClosed(rows, closed)), [rows, search, closed]);
+  const streams = useContext(StreamsContext);
+  // A search looks into folded stages, too, and each second at the words that arrive.
+  const turned = useNow(searched && !finished);
+  const shown = useMemo(() => (searched ? matching(rows, search, streams?.timeline.events) : withoutClosed(rows, closed)), [rows, search, closed, turned]);
   // What is folded counts, too.
   const whole = useMemo(() => (closed.size > 0 ? rowsOf(timeline, chosen) : []), [timeline, chosen, closed]);
   const list = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
-  useLayoutEffect(() => {
-    const now = list.current ? list.current.getBoundingClientRect().top + scrollY : 0;
-    if (Math.abs(now - top) > 1) setTop(now);
-  });
+  const top = useTop(list);
   const virtual = useWindowVirtualizer({
     count: shown.length,
     estimateSize: (place) => (shown[place]?.kind === "stage" ? 44 : finished ? 34 : 120),
@@ -61,17 +60,21 @@ export function TimelineList({ timeline, event, quote, finished, loading, link, 
     if (following) setSeen(timeline.order.length);
   }, [following, timeline.order.length]);
   const fresh = timeline.order.length - seen;
-  const streamed = timeline.events;
   const height = virtual.getTotalSize(); // grows when rows are measured
+  const follows = following && !finished;
   useEffect(() => {
-    if (following && !finished) scrollTo({ top: scrollY + below(list.current) });
-  }, [streamed, following, finished, height, top]);
+    const element = list.current;
+    if (!follows || !element) return;
+    // Observers are called at once and after layout, so that reading positions forces none.
+    const watch = new ResizeObserver(() => scrollTo({ top: scrollY + below(element) }));
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [follows, top, printed]);
   useEffect(() => {
     // Scrolling up stops following.
     let before = scrollY;
     const scrolled = () => {
-      const end = below(list.current) < NEAR;
-      if (scrollY < before - 4 && !end) setFollowing(false);
+      if (scrollY < before - 4 && below(list.current) >= NEAR) setFollowing(false);
       before = scrollY;
     };
     addEventListener("scroll", scrolled, { passive: true });
@@ -176,11 +179,27 @@ export function TimelineList({ timeline, event, quote, finished, loading, link, 
       )}
     </>
   );
-}
+});
 
 /** Shows cells side by side; a single one has the full width. */
 function Lanes({ cells }: { cells: readonly ReactNode[] }) {
   return cells.length === 1 ? cells[0] : <div className="lanes">{cells.map((cell, place) => <div key={place}>{cell}</div>)}</div>;
+}
+
+/** Returns the distance of the list from the top of the document, measured when what stands above it changes its size. */
+function useTop(list: RefObject<HTMLElement | null>): number {
+  const [top, setTop] = useState(0);
+  useEffect(() => {
+    const measure = () => {
+      const now = list.current ? list.current.getBoundingClientRect().top + scrollY : 0;
+      setTop((before) => (Math.abs(now - before) > 1 ? now : before));
+    };
+    // Observers are called after layout, so that reading positions forces none.
+    const watch = new ResizeObserver(measure);
+    for (let above: Element | null | undefined = list.current; above && above !== document.body; above = above.parentElement) watch.observe(above);
+    return () => watch.disconnect();
+  });
+  return top;
 }
 
 /** Remembers which events and steps are open; those of a finished run are folded until they are opened, or followed by a link. */
@@ -225,13 +244,14 @@ function with_(before: ReadonlyMap<string, string>, stage: string, execution: st
   return after;
 }
 
-function matching(rows: readonly FoldedRow[], search: string): readonly FoldedRow[] {
+function matching(rows: readonly FoldedRow[], search: string, streamed: Timeline["events"] = new Map()): readonly FoldedRow[] {
   const wanted = search.trim().toLowerCase();
   if (!wanted) return rows;
   return rows.filter((row) => {
     if (row.kind === "stage") return row.name.toLowerCase().includes(wanted);
     if (row.kind !== "event") return false;
-    const { content, metadata, agent } = row.ev;
+    const { metadata, agent } = row.ev;
+    const { content } = streamed.get(row.ev.id) ?? row.ev;
     return `${content} ${String(metadata["name"] ?? "")} ${String(metadata["arguments"] ?? "")} ${agent ?? ""}`.toLowerCase().includes(wanted);
   });
 }

@@ -1,9 +1,10 @@
 /** Follows one investigation: reads its past with REST, page by page, then subscribes over the live connection. */
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { get, pathOf, Refused } from "../api/client";
 import type { Live } from "../api/live";
 import type { Events, ServerMessage } from "../api/types";
-import { EMPTY, reduce, type Timeline } from "../logic/timeline";
+import { Streams } from "../logic/streams";
+import { EMPTY, type Timeline } from "../logic/timeline";
 
 /** Messages of the first page, which is shown at once, and of each further one. */
 const FIRST_PAGE = 200;
@@ -11,23 +12,24 @@ const PAGE = 1000;
 /** Milliseconds between two renderings while further pages are read. */
 const BETWEEN = 500;
 
-export type Following = { timeline: Timeline; error: Refused | null; loading: boolean };
+/** `timeline`: without the words that arrived since an event began or ended; `streams` has them. */
+export type Following = { timeline: Timeline; streams: Streams; error: Refused | null; loading: boolean };
 
 export function useFollowing(live: Live, namespace: string, name: string): Following {
-  const [found, setFound] = useState<Following>({ timeline: EMPTY, error: null, loading: true });
+  const [found, setFound] = useState<Following>(() => ({ timeline: EMPTY, streams: new Streams(), error: null, loading: true }));
   const [turn, setTurn] = useState(0);
-  const latest = useRef(EMPTY);
   useEffect(() => {
     const abort = new AbortController();
+    const streams = new Streams();
     const channel = `investigation:${namespace}/${name}`;
     let end = () => {};
     let again: ReturnType<typeof setTimeout> | undefined;
     const take = (messages: readonly ServerMessage[], loading: boolean) => {
-      latest.current = reduce(latest.current, messages);
+      if (!streams.take(messages) && !loading) return;
       const now = performance.now();
       if (loading && now - shownAt < BETWEEN) return;
       shownAt = now;
-      setFound({ timeline: latest.current, error: null, loading });
+      setFound({ timeline: streams.timeline, streams, error: null, loading });
     };
     let shownAt = -BETWEEN;
     /** Reads all changes after a cursor; returns the cursor after the last one. */
@@ -51,7 +53,6 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
       const overflow = messages.find((message) => message.type === "overflow");
       if (overflow) past(overflow.after).then((after) => live.catchUp(channel, after), failed);
     };
-    latest.current = EMPTY;
     past("0").then((after) => {
       if (abort.signal.aborted) return;
       end = live.follow(

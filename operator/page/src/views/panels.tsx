@@ -4,7 +4,7 @@
  * To add a panel: write a component that takes a RunShown, and add its row. A panel that reads more than the run itself
  * requests it with useGet, and shows nothing while there is nothing to show. Add its states to fixtures/runs.ts.
  */
-import { useMemo, type ComponentType } from "react";
+import { memo, useMemo, type ComponentType } from "react";
 import type { Changes, Finding, Investigation } from "../api/types";
 import { actionsOf } from "../logic/acted";
 import { dispatchesOf } from "../logic/hypotheses";
@@ -66,9 +66,9 @@ export const PANELS: readonly RunPanel[] = [
 ];
 
 /** Draws the panels of a place. */
-export function Panels({ place, run }: { place: RunPanel["place"]; run: RunShown }) {
+export const Panels = memo(function Panels({ place, run }: { place: RunPanel["place"]; run: RunShown }) {
   return PANELS.filter((one) => one.place === place && one.shows(run)).map(({ name, Panel }) => <Panel key={name} {...run} />);
-}
+});
 
 function Failure({ failure }: RunShown) {
   return failure && <div data-answer="cause"><Problem error={new Error(failure.message)} title={`${failure.reason}:`} /></div>;
