@@ -26,7 +26,7 @@ from tarsy_dev.sign_in_link import make_link
 from tarsy_dev.stack import SYSTEM, running_stack
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page
+    from playwright.async_api import Browser, CDPSession, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 SPACE = "page"
@@ -36,6 +36,13 @@ DROPPED = 1.5 * FRAME_MS
 PATIENCE_MS = 120_000
 WORD_MS = 20
 ROWS = 50
+TYPED = "pod-crash"
+_COUNTERS = {
+    "TaskDuration": "all",
+    "ScriptDuration": "scripts",
+    "LayoutDuration": "layout",
+    "RecalcStyleDuration": "style",
+}
 _LIST = f"document.querySelectorAll('table.list tbody tr').length >= {ROWS}"
 _FIRST_EVENTS = "document.querySelectorAll('.timeline .event').length > 3"
 _TIMELINE = _FIRST_EVENTS + " && document.body.innerText.includes('%s events')"
@@ -47,6 +54,18 @@ _FRAMES = """() => {
 _GAPS = """() => {
   cancelAnimationFrame(window.noting);
   return window.frames_.slice(1).map((at, place) => at - window.frames_[place]);
+}"""
+_KEYS = """() => {
+  window.answers_ = [];
+  const note = (key) => window.answers_.push(performance.now() - key.timeStamp);
+  const answered = (key) => requestAnimationFrame(() => setTimeout(note, 0, key)); // after the frame is drawn
+  addEventListener('keydown', answered, true);
+}"""
+_FOCUS = "(label) => document.querySelector(`input[aria-label='${label}']`).focus()"
+_SHIFTS = """() => {
+  window.shifted_ = 0;
+  const sum = (all) => { for (const one of all.getEntries()) if (!one.hadRecentInput) window.shifted_ += one.value; };
+  new PerformanceObserver(sum).observe({type: 'layout-shift', buffered: true});
 }"""
 _WEIGHT = """() => {
   const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
@@ -138,17 +157,29 @@ class Look:
             await context.close()
 
     async def opened(self, name: str, path: str, there: str, search: str, times: int, aim: str) -> list[Figure]:
-        """How soon a view is there, and answers a key."""
-        shown, usable = [], []
+        """How soon a view is there and answers a key, how soon it answers further ones, and how far it shifts."""
+        shown, usable, further, shifts = [], [], list[float](), []
         for number in range(times + 1):
             async with self._page(path) as page:
                 at = await _seconds(page, there)
-                await page.get_by_label(search, exact=True).press("z")
+                await page.evaluate(_FOCUS, search)  # Playwright's own search for it would add its time
+                await page.keyboard.press("z")
                 taken = await _seconds(page, "document.activeElement.value === 'z'")
+                await page.evaluate(_SHIFTS)
+                await page.evaluate(_KEYS)
+                await page.keyboard.type(TYPED, delay=150)
+                await _seconds(page, f"window.answers_.length === {len(TYPED)}")
                 if number:  # the first one warms up the server
                     shown.append(at)
                     usable.append(taken)
-        return [*spread(f"{name}: on the screen", shown, "s"), *spread(f"{name}: answers a key", usable, "s", aim)]
+                    further += await page.evaluate("window.answers_")
+                    shifts.append(await page.evaluate("window.shifted_"))
+        return [
+            *spread(f"{name}: on the screen", shown, "s"),
+            *spread(f"{name}: answers a key", usable, "s", aim),
+            *spread(f"{name}: answers a key afterwards", further, "ms", "< 100 ms"),
+            Figure(f"{name}: layout shift, the most", max(shifts), "", "< 0.1"),
+        ]
 
     async def weighed(self) -> list[Figure]:
         """What the first page loads, as it comes."""
@@ -166,15 +197,20 @@ class Look:
         name = await self._started("watched")
         async with self._page(f"/investigations/{SPACE}/{name}") as page:
             await page.get_by_label("live").nth(len(AGENTS) - 1).wait_for()
+            devtools = await page.context.new_cdp_session(page)
+            await devtools.send("Performance.enable")
+            before = await _spent(devtools)
             await page.evaluate(_FRAMES)
             await asyncio.sleep(0.6 * seconds)  # what is measured takes time
             speaking = await page.get_by_label("live").count()
             gaps = await page.evaluate(_GAPS)
+            after = await _spent(devtools)
             await self._tenant.settled("watched", 1)
             await page.locator(".title-row .badge.state-completed").wait_for()
             await page.evaluate(_FRAMES)
             await asyncio.sleep(min(5.0, seconds))
             idle = await page.evaluate(_GAPS)
+        seen = after["Timestamp"] - before["Timestamp"]
         return [
             Figure("agents that spoke until the end of the count", speaking, "agents"),
             Figure("frames while they spoke", len(gaps), "frames", detail=[round(gap, 1) for gap in gaps]),
@@ -182,6 +218,12 @@ class Look:
             Figure("a frame, p99", percentile(gaps, 0.99), "ms"),
             Figure("a frame, the longest", max(gaps), "ms"),
             Figure("late where nothing happens", _late(idle), "%"),
+            *(
+                Figure(
+                    f"main thread while they spoke, {name}", 1000 * (after[counter] - before[counter]) / seen, "ms/s"
+                )
+                for counter, name in _COUNTERS.items()
+            ),
         ]
 
     async def _started(self, prefix: str) -> str:
@@ -192,6 +234,12 @@ class Look:
                 if name := await self._tenant.bed.pool.fetchval(query, SPACE, prefix):
                     return str(name)
                 await asyncio.sleep(0.05)
+
+
+async def _spent(devtools: "CDPSession") -> dict[str, float]:
+    """Seconds that the main thread of a page has spent, by kind; unlike frames, they hardly depend on the load."""
+    answer = await devtools.send("Performance.getMetrics")
+    return {one["name"]: one["value"] for one in answer["metrics"]}
 
 
 async def _seconds(page: "Page", there: str) -> float:

@@ -171,6 +171,24 @@ async def test_each_filter_keeps_what_it_names(pool: asyncpg.Pool) -> None:
     assert await _names(pool, Filters(author="bob")) == []
 
 
+async def test_each_state_lists_its_runs_also_of_those_that_are_parked_or_woken(pool: asyncpg.Pool) -> None:
+    await _accepted(pool, "queued")
+    await _accepted(pool, "running", minutes=1, state="running")
+    await _accepted(pool, "parked", minutes=2, state="running", parked_at=NOON)
+    await _accepted(pool, "woken", minutes=3, state="running", parked_at=NOON, wake_at=NOON - timedelta(days=9999))
+    await _accepted(pool, "failed", minutes=4, state="failed", finished_at=NOON)
+    pending, running, parked, failed = State.PENDING, State.RUNNING, State.PARKED, State.FAILED
+    for states, names in {
+        (pending, running, parked): ["woken", "parked", "running", "queued"],
+        (pending,): ["woken", "queued"],
+        (running,): ["running"],
+        (parked,): ["parked"],
+        (failed, parked): ["failed", "parked"],
+    }.items():
+        assert await _names(pool, Filters(states=states)) == names
+        assert (await Search(pool).count(Filters(states=states), "newest")).total == len(names)
+
+
 CITED: dict[str, object] = {"callId": "c", "quote": "It crashed.", "supported": True, "replaced": False}
 CLAIM: dict[str, object] = {"text": "It crashed.", "supported": True, "ungrounded": [], "citations": [CITED]}
 FLAWED: dict[Flaw, dict[str, object]] = {

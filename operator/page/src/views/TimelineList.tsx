@@ -1,6 +1,6 @@
 /** Renders the visible part of the timeline, and follows its end while the reader is there. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { memo, useCallback, useContext, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from "react";
+import { memo, useCallback, useContext, useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from "react";
 import type { AgentStep } from "../logic/agentSteps";
 import { stageHolding, summaryOf, withoutClosed } from "../logic/folds";
 import { counted } from "../logic/format";
@@ -23,7 +23,8 @@ const WIDE = 1000;
 
 export const TimelineList = memo(function TimelineList({ timeline, event, quote, finished, loading, link, toStage }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
-  const [search, setSearch] = useState("");
+  const [typed, setSearch] = useState("");
+  const search = useDeferredValue(typed); // a key is shown before thousands of events are searched
   const printed = usePrinted();
   const lanes = finished && innerWidth >= WIDE && !printed ? LANES : 0;
   // On paper, all agents are shown.
@@ -149,7 +150,7 @@ export const TimelineList = memo(function TimelineList({ timeline, event, quote,
         <span className="hint">{counted(timeline.order.length, "events")}{loading && `, ${EMPTY.loading}`}</span>
         <span className="spring" />
         {finished && <button type="button" className="quiet" onClick={turnAll}>{allOpen ? ACTIONS.foldAll : ACTIONS.openAll}</button>}
-        <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <input type="search" aria-label="Search in the timeline" placeholder="Search events" value={typed} onChange={(event) => setSearch(event.target.value)} />
       </div>
       {printed ? (
         <div className="printed">

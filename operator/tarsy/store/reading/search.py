@@ -169,6 +169,8 @@ class Search:
             blocks["in_namespaces"] = {"namespaces": list(filters.namespaces), "namespace_uids": uids}
         if filters.states:
             blocks["in_states"] = {"states": [state.value for state in filters.states]}
+            if not any(state.finished for state in filters.states):
+                blocks["only_unfinished"] = {}
         if filters.flaws:
             blocks["with_flaws"] = {"flaws": [flaw.value for flaw in filters.flaws]}
         if filters.severities:
