@@ -31,6 +31,7 @@ import shown_once
 import stories
 import workers
 from e2e.kubernetes_mcp import NotToBeHad, program
+from tarsy.observe.logs import QUIETER
 from tarsy_dev.apiserver.binaries import find_binaries, program_version, require_binaries
 from tarsy_dev.apiserver.errors import LocalKubernetesError
 from tarsy_dev.apiserver.extensions_build import require_extensions
@@ -168,13 +169,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Leaves logs as they were: a command that a test runs in this process configures them for its own end, and each
-    later line would fail on its closed stream, with a traceback."""
+    """Leaves logs as they were: a command that a test runs in this process configures them for its own end. Each later
+    line would fail on its closed stream, with a traceback, and what a library writes would be hidden from later tests.
+    """
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    levels = {logger: logger.level for logger in (root, *map(logging.getLogger, QUIETER))}
     result = yield
-    if root.level != level:
-        root.setLevel(level)
+    for logger, level in levels.items():
+        if logger.level != level:
+            logger.setLevel(level)
     root.handlers[:] = handlers
     return result
 

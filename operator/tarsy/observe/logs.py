@@ -15,6 +15,9 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import Processor
 
+QUIETER = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "mcp", "kopf", "aiohttp.access", "opentelemetry")
+"""Loggers of libraries that write less than the root: a process-wide change, as that of the root."""
+
 
 def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None, process: int | None = None) -> None:
     """Configures the logs of this process.
@@ -49,7 +52,7 @@ def configure(*, json: bool, level: str = "INFO", stream: TextIO | None = None, 
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "mcp", "kopf", "aiohttp.access"):
+    for chatty in QUIETER:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
     # An exporter without a collector logs each batch; `tracing_export` logs it once.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)

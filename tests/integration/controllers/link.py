@@ -32,6 +32,9 @@ class Link:
             await asyncio.wait(self._connections, timeout=5)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:  # it was taken before the cut, and would outlive it
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(240)
 async def test_changes_that_etcd_has_compacted_away_are_found_by_listing(
     desk: Desk, tarsy_api: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "kopf")
     await desk.configure()
     async with (
         link_to(tarsy_api.url, tarsy_api.kubeconfig, tmp_path) as (link, kubeconfig),
