@@ -196,6 +196,23 @@ async def test_a_reader_pauses_and_follows_a_running_timeline(chromium: "Browser
     await page.close()
 
 
+async def test_the_end_of_a_running_timeline_stays_in_view_until_the_reader_scrolls_up(chromium: "Browser") -> None:
+    page = await chromium.new_page(viewport={"width": 1280, "height": 500})
+    await opened(page, "fixtures.html?state=investigation-running")
+    grow = "(more) => { document.querySelector('.timeline .row:last-child .event').style.minHeight = `${more}px`; }"
+    at_end = "document.querySelector('.timeline').getBoundingClientRect().bottom <= innerHeight"
+    for height in (700, 1400):
+        await page.evaluate(grow, height)
+        await page.wait_for_function(f"document.querySelector('.timeline').clientHeight > {height} && {at_end}")
+    await page.mouse.move(300, 300)
+    await page.mouse.wheel(0, -600)
+    await page.get_by_role("button", name="Follow").wait_for()
+    await page.evaluate(grow, 2100)
+    await page.wait_for_function("document.querySelector('.timeline').clientHeight > 2100")
+    assert not await page.evaluate(at_end)
+    await page.close()
+
+
 async def test_keys_select_a_day_of_a_chart_and_its_values_are_a_table_too(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 800}, timezone_id="UTC")
     await opened(page, "fixtures.html?state=usage")
