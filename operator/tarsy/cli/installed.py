@@ -12,6 +12,8 @@ import typer
 _GROUP = "tarsy.commands"
 PACKAGES = {"dev": "tarsy-dev", "demo": "tarsy-dev", "bench": "tarsy-dev"}
 """Known commands of other packages, with the package of each."""
+WHERE = "which no package index has: in a checkout, pip install ./operator/kubeapi ./operator/tarsy_dev"
+"""A name that nobody of us has registered must not be asked of an index: anybody may register it."""
 
 
 def add_installed(app: typer.Typer) -> None:
@@ -23,7 +25,7 @@ def add_installed(app: typer.Typer) -> None:
     for name in dict.fromkeys((*PACKAGES, *sorted(found))):
         if name not in found:
             package = PACKAGES[name]
-            _add_unusable(app, name, f"is in the package {package}: pip install {package}")
+            _add_unusable(app, name, f"is in the package {package}, {WHERE}")
             continue
         try:
             _add(app, name, found[name].load())

@@ -51,5 +51,6 @@ def test_a_command_whose_package_is_missing_names_the_package(
     missing = CliRunner().invoke(app(monkeypatch, tmp_path), [name, "--any", "option"])
     assert (missing.exit_code, missing.stderr) == (
         1,
-        f"tarsy: the command `tarsy {name}` is in the package tarsy-dev: pip install tarsy-dev\n",
+        f"tarsy: the command `tarsy {name}` is in the package tarsy-dev, which no package index has: "
+        "in a checkout, pip install ./operator/kubeapi ./operator/tarsy_dev\n",
     )
