@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
+from tarsy.cli.main import app
+from tarsy.cli.plugin import new_app
 from tarsy.resources.meta import CATEGORY
 from tarsy.resources.v1alpha1 import KINDS, ConditionType
 from unit.docs.printed import CHECKOUT, Printed, blocks, commands, pages, parts
@@ -105,6 +108,42 @@ def test_an_option_that_a_program_does_not_have_is_found(line: str, wrong: str) 
     (words,) = parts(line)
     found = wrong_options(Printed("page.md", words[0], tuple(words[1:])))
     assert wrong in "".join(found) and bool(wrong) == bool(found)
+
+
+def _refusal(command: Any, words: list[str]) -> str | None:
+    """Returns why one of our programs would not know a command or an option; it may lack arguments between words."""
+    while hasattr(command, "commands") and words and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    if hasattr(command, "commands") and words and not words[0].startswith("-"):
+        return f"there is no command {words[0]}"
+    try:
+        command.make_parser(command.context_class(command)).parse_args(list(words))
+    except Exception as error:  # typer has a click of its own
+        said = str(error.format_message()) if hasattr(error, "format_message") else repr(error)
+        return None if "requires an argument" in said else said
+    return None
+
+
+def _ours() -> Iterator[tuple[Printed, Any, list[str]]]:
+    programs = {"tarsy": get_command(app), "kubectl": get_command(new_app())}
+    for one in commands("tarsy", "kubectl"):
+        words = [word.strip("[]") for word in one.words if word != "..."]
+        said = one.page == "slack.md" and one.program == "tarsy"  # messages to the bot of this name
+        if not said and (one.program == "tarsy" or words[:1] == ["tarsy"]):
+            yield one, programs[one.program], words[one.program == "kubectl" :]
+
+
+def test_our_commands_between_words_and_outside_the_site_have_the_options_that_they_show() -> None:
+    found = list(_ours())
+    assert len(found) > 150
+    assert [f"{one}: {why}" for one, program, words in found if (why := _refusal(program, words))] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [("why NAME", ""), ("why --colour", "No such option"), ("because NAME", "no command because")]
+)
+def test_an_option_that_our_plugin_does_not_have_is_found(words: str, why: str) -> None:
+    assert why in (_refusal(get_command(new_app()), words.split()) or "")
 
 
 def _resources(one: Printed) -> set[str]:
