@@ -199,6 +199,7 @@ async def test_a_reader_pauses_and_follows_a_running_timeline(chromium: "Browser
 async def test_the_end_of_a_running_timeline_stays_in_view_until_the_reader_scrolls_up(chromium: "Browser") -> None:
     page = await chromium.new_page(viewport={"width": 1280, "height": 500})
     await opened(page, "fixtures.html?state=investigation-running")
+    await page.locator(".timeline .row:last-child .event").wait_for()
     grow = "(more) => { document.querySelector('.timeline .row:last-child .event').style.minHeight = `${more}px`; }"
     at_end = "document.querySelector('.timeline').getBoundingClientRect().bottom <= innerHeight"
     for height in (700, 1400):
