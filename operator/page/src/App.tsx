@@ -149,8 +149,8 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
         {ACTIONS.skip}
       </a>
       <header className="top">
-        <a className="brand" href="#/investigations" aria-label="TARSy">
-          <span className="mark" aria-hidden="true">T</span> <span className="narrow-off">TARSy</span>
+        <a className="brand" href="#/investigations">
+          <span className="mark" aria-hidden="true">T</span> <span className="brand-name">TARSy</span>
         </a>
         <nav aria-label="Views" ref={views}>
           {NAVIGATION.map(({ entry, link, words }) => (
