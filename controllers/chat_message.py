@@ -24,7 +24,7 @@ from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
-from tarsy.record.conditions import phase
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import DesiredState, InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import ChatMessage, Investigation

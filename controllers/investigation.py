@@ -56,7 +56,7 @@ from tarsy.plan.model import MaskingPlan, Plan
 from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.plan.what_if import with_provider, without_other_providers
-from tarsy.record.precedent import Precedent
+from tarsy.record.judging.precedent import Precedent
 from tarsy.record.run import DesiredState
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Alert, Investigation, LLMProvider

@@ -13,7 +13,7 @@ from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.authorization import UNKNOWN_AUTHOR
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError
-from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict, why_unreviewable
+from tarsy.record.judging.review import ReviewAction, ReviewActivity, ReviewVerdict, why_unreviewable
 from tarsy.record.text import clean
 from tarsy.resources.meta import GROUP, Condition, set_condition
 from tarsy.resources.v1alpha1 import Review, ReviewStatus

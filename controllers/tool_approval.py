@@ -17,7 +17,7 @@ from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.parked import ParkedRuns
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError
-from tarsy.record.approval import ApprovalState, AskedApproval, SignedDecision, judge_decisions
+from tarsy.record.approvals.approval import ApprovalState, AskedApproval, SignedDecision, judge_decisions
 from tarsy.resources.meta import GROUP, Condition, Conditions, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import MCPServer, ToolApproval, ToolApprovalStatus
 from tarsy.resources.v1alpha1.common import ConditionType

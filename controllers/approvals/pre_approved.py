@@ -14,7 +14,7 @@ from typing import Any
 
 from tarsy.controllers.machinery.cache import Cache
 from tarsy.plan.pre_approval import pre_approval
-from tarsy.record.approval import SignedDecision
+from tarsy.record.approvals.approval import SignedDecision
 from tarsy.resources.v1alpha1 import Chain, MCPServer
 from tarsy.store.approvals import ApprovalRecord
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.record.approval import ApprovalState
+from tarsy.record.approvals.approval import ApprovalState
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.v1alpha1 import ToolApproval
 from tarsy.store.approvals import ApprovalRecord, ApprovalStore

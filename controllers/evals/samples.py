@@ -20,7 +20,7 @@ from tarsy.evals.expectations import Checked, FinishedRun, Judgement, MadeCall, 
 from tarsy.evals.expectations import judge as judge_run
 from tarsy.evals.spending import budget_reached
 from tarsy.kube.client import ApiError
-from tarsy.record.replay import Rung, covered_calls
+from tarsy.record.judging.replay import Rung, covered_calls
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as

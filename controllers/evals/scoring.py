@@ -34,9 +34,9 @@ from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import ProviderPlan
 from tarsy.plan.reach import read_plan
 from tarsy.plan.what_if import is_stranger
+from tarsy.record.judging.score import ScoreState
 from tarsy.record.quota import QUOTA_EXCEEDED, QuotaRefused
 from tarsy.record.run import InvestigationRecord
-from tarsy.record.score import ScoreState
 from tarsy.resources.v1alpha1 import EvalSuite, LLMProvider
 from tarsy.resources.v1alpha1.scoring import SuiteScoring
 from tarsy.runtime.judge_call import JUDGE_LEASE_SECONDS

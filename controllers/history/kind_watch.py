@@ -16,7 +16,7 @@ import orjson
 from tarsy.controllers.history.places import Place
 from tarsy.evidence.fields import mapping, mappings, string
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.record.object_history import WatchState
+from tarsy.record.reading.object_history import WatchState
 from tarsy.store.errors import StoreError
 
 _log = logging.getLogger(__name__)

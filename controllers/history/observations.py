@@ -11,7 +11,7 @@ from tarsy.controllers.history.places import KnownState, Place
 from tarsy.evidence.fields import mapping, string
 from tarsy.evidence.history.form import FormRules, form_of, is_recorded, selected
 from tarsy.evidence.history.versions import Observation, next_step, older
-from tarsy.record.object_history import HistoryStep, ObjectHead, ObjectIdentity
+from tarsy.record.reading.object_history import HistoryStep, ObjectHead, ObjectIdentity
 from tarsy.record.text import clean
 
 DELETED = "DELETED"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tarsy.evidence.changes.change import TYPES, ChangeType
 from tarsy.evidence.reading import ReadKind
-from tarsy.record.object_history import WatchState
+from tarsy.record.reading.object_history import WatchState
 
 
 @dataclass(slots=True)

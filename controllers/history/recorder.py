@@ -30,7 +30,7 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.masking import default_masker
 from tarsy.observe.metric_table import HISTORY_EVICTED, HISTORY_WATCHES, WATCH_STATE
 from tarsy.observe.metrics import Metrics
-from tarsy.record.object_history import WatchState
+from tarsy.record.reading.object_history import WatchState
 from tarsy.store.errors import StoreError
 from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.history.retention import HistoryRetention

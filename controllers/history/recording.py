@@ -17,7 +17,7 @@ from tarsy.evidence.history.form import FormRules
 from tarsy.evidence.history.versions import Observation
 from tarsy.observe.metric_table import HISTORY_CHANGES, HISTORY_SHED
 from tarsy.observe.metrics import Metrics
-from tarsy.record.object_history import HistoryStep, ObjectHead, Unwatched, WatchState
+from tarsy.record.reading.object_history import HistoryStep, ObjectHead, Unwatched, WatchState
 from tarsy.store.errors import StoreError
 from tarsy.store.history.object_history import ObjectHistory
 

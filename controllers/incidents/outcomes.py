@@ -1,8 +1,8 @@
 """Decides the outcomes of findings: whether their alerts settled, recurred, or settled after a change.
 
 Watches: finished runs in Postgres that are due, every ten seconds; an index finds them, and a run is due when its
-incident was resolved or fired again, or a period is over. Decides: `tarsy.record.incident_outcome`. Writes: the outcome
-into the record, and has the status of the Investigation written again.
+incident was resolved or fired again, or a period is over. Decides: `tarsy.record.judging.incident_outcome`. Writes:
+the outcome into the record, and has the status of the Investigation written again.
 """
 
 from collections.abc import Callable

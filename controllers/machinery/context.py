@@ -25,8 +25,8 @@ from tarsy.kube.client import KubeClient
 from tarsy.kube.events import Events
 from tarsy.masking import Maskers, Setting
 from tarsy.plan.model import CallLimits, ObjectRef, SecretKey
+from tarsy.record.judging.shown_confidence import HIGH_FLOOR
 from tarsy.record.run import InvestigationRecord
-from tarsy.record.shown_confidence import HIGH_FLOOR
 from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore

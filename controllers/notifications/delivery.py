@@ -30,7 +30,7 @@ from tarsy.controllers.notifications.wire import SEND_SECONDS, SendResult
 from tarsy.kube.events import ObjectReference
 from tarsy.observe.metric_table import NOTIFICATIONS
 from tarsy.observe.metrics import Metrics
-from tarsy.record.conditions import phase
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.record.waiting import WaitReason
 from tarsy.resources.v1alpha1 import Alert, AlertRoute, Chain, Investigation

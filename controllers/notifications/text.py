@@ -13,11 +13,11 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from tarsy.controllers.notifications.request_text import run_values
-from tarsy.record.conditions import phase
+from tarsy.record.approvals.git_change import MAX_CHANGES
 from tarsy.record.finding import Finding
-from tarsy.record.git_change import MAX_CHANGES
+from tarsy.record.judging.shown_confidence import shown_confidence
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import InvestigationRecord
-from tarsy.record.shown_confidence import shown_confidence
 from tarsy.record.text import clean
 from tarsy.store.runs.notices import NoticeOccasion
 

@@ -15,8 +15,8 @@ from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.evals.calibration import calibrate, calibration_verdict, counted_right
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding
-from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
+from tarsy.record.judging.review import JudgedFinding
+from tarsy.record.judging.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import Investigation
 from tarsy.resources.v1alpha1.chain import Chain, ChainStatus

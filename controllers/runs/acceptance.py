@@ -19,7 +19,7 @@ from tarsy.controllers.machinery.status import set_alike, write_status
 from tarsy.controllers.runs.inputs import NotYet
 from tarsy.controllers.runs.run_secret import remove_run_secret
 from tarsy.plan.resolve import defaults_for
-from tarsy.record.conditions import made
+from tarsy.record.reading.conditions import made
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, condition, set_condition
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.common import ConditionType

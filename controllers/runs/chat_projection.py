@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from tarsy.controllers.runs.projection import last_error, project_usage
-from tarsy.record.conditions import made, phase
+from tarsy.record.reading.conditions import made, phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus

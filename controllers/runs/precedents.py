@@ -20,7 +20,7 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import FieldPath
 from tarsy.plan.model import Plan
 from tarsy.plan.scope import lets_in
-from tarsy.record.precedent import (
+from tarsy.record.judging.precedent import (
     LONGEST_PRECEDENT,
     LONGEST_REVIEWER,
     MOST_PRECEDENTS,

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
-from tarsy.record.acted import ModelWord
-from tarsy.record.conditions import conditions as conditions_of
-from tarsy.record.conditions import phase
+from tarsy.record.approvals.acted import ModelWord
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.judging.shown_confidence import doubted_confidence
+from tarsy.record.reading.conditions import conditions as conditions_of
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import InvestigationRecord, StageKind, StageProgress, State
-from tarsy.record.shown_confidence import doubted_confidence
 from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity

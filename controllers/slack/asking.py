@@ -11,7 +11,7 @@ from tarsy.controllers.slack.mentions import MOST_QUESTION, decides
 from tarsy.controllers.slack.replies import NOT_DECIDED_HERE, NOTHING_ASKED
 from tarsy.kube.access import ResourceAttributes, Subject, may
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.record.conditions import phase
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.meta import API_VERSION, GROUP
 from tarsy.resources.v1alpha1 import ChatMessage, Investigation

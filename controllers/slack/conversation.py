@@ -36,7 +36,7 @@ from tarsy.kube.lease import LeaderElection
 from tarsy.observe.metric_table import SLACK_CONNECTED, SLACK_QUESTIONS
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.destinations import Destinations
-from tarsy.record.conditions import phase
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.v1alpha1 import ChatMessage
 from tarsy.store.errors import StoreError

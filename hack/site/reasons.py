@@ -67,7 +67,7 @@ def reasons() -> dict[str, str]:
                 found.setdefault(reason, str(path.relative_to(CHECKOUT)))
     for phase in get_args(Phase):
         found.setdefault(
-            phase, "operator/tarsy/record/conditions.py"
+            phase, "operator/tarsy/record/reading/conditions.py"
         )  # of a run: its phase, where nothing else is to say
     return {reason: found[reason] for reason in sorted(found)}
 

@@ -24,7 +24,7 @@ from tests.bench.processes import thread_cpu_seconds
 from integration.store.build import new_run, plan, worker
 from tarsy.evidence.alert_words import alert_words
 from tarsy.record.finding import Claim, Confidence, Finding
-from tarsy.record.precedent import MOST_PRECEDENTS
+from tarsy.record.judging.precedent import MOST_PRECEDENTS
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate

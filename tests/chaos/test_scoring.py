@@ -9,7 +9,7 @@ import yaml
 from chaos.fleet import Fleet
 from e2e.tenant import ANSWER, Tenant, condition
 from e2e.waiting import until
-from tarsy.record.score import ScoreState, StoredScore
+from tarsy.record.judging.score import ScoreState, StoredScore
 from tarsy.store.judging.scores import Scores
 
 pytestmark = [

@@ -1,13 +1,13 @@
 """Weighs what a stage of kind Action did: the word of its model against the record.
 
-The record wins (`tarsy.record.acted`): a stage acted if a call was sent that people had approved. The text of the stage
-is told to later stages, and is never the finding of the run.
+The record wins (`tarsy.record.approvals.acted`): a stage acted if a call was sent that people had approved. The text of
+the stage is told to later stages, and is never the finding of the run.
 """
 
 from uuid import UUID
 
 from tarsy.engine.run_context import RunContext
-from tarsy.record.acted import ACTED, StageActed, read_word
+from tarsy.record.approvals.acted import ACTED, StageActed, read_word
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import Event, EventStatus, EventType
 

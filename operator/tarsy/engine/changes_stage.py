@@ -33,8 +33,8 @@ from tarsy.plan.model import AgentLimits, ChangesPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.ids import call_ref, event_id, execution_id, idempotency_key, tool_call_id
+from tarsy.record.judging.replay import KnownChanges, replay_metadata
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolOutcome
-from tarsy.record.replay import KnownChanges, replay_metadata
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,

@@ -14,8 +14,8 @@ from tarsy.engine.run_context import RunContext
 from tarsy.engine.stage import StageRun, run_stage
 from tarsy.engine.task import ChatQuestion, Task
 from tarsy.plan.model import Plan
+from tarsy.record.approvals.provenance import Origin
 from tarsy.record.ids import event_id, stage_id
-from tarsy.record.provenance import Origin
 from tarsy.record.run import RunOutcome, StageKind
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.record.work import PastWork

@@ -24,11 +24,11 @@ from tarsy.engine.stage import StageResult, StageRun, run_stage
 from tarsy.engine.task import Task
 from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.plan.model import AgentPlan, ChangesPlan, Plan, StagePlan
-from tarsy.record.git_change import distinct_changes
+from tarsy.record.approvals.git_change import distinct_changes
+from tarsy.record.approvals.provenance import Origin
 from tarsy.record.history import RunHistory
 from tarsy.record.ids import stage_id
-from tarsy.record.precedent import Precedent
-from tarsy.record.provenance import Origin
+from tarsy.record.judging.precedent import Precedent
 from tarsy.record.quota import QUOTA_EXCEEDED
 from tarsy.record.run import Failure, RunOutcome, StageKind, State
 

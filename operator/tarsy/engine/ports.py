@@ -18,14 +18,14 @@ from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.llm.protocol import LLMClient
 from tarsy.plan.model import ChangesPlan, ProviderPlan, ServerPlan
-from tarsy.record.acted import ExecutedCall
+from tarsy.record.approvals.acted import ExecutedCall
+from tarsy.record.approvals.git_change import ChangeForGit
+from tarsy.record.approvals.provenance import ToldResult
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.first_attempt import FirstAttempt, HandedOnCall
-from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
-from tarsy.record.provenance import ToldResult
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,

@@ -7,10 +7,10 @@ be in it. It is no tool call, so that nothing can cite it.
 from collections.abc import Sequence
 from uuid import UUID
 
+from tarsy.record.approvals.provenance import ToldResult
 from tarsy.record.ids import event_id
 from tarsy.record.integrity import EvidenceMarks, Integrity
-from tarsy.record.precedent import MOST_PRECEDENTS, Precedent
-from tarsy.record.provenance import ToldResult
+from tarsy.record.judging.precedent import MOST_PRECEDENTS, Precedent
 from tarsy.record.timeline import Event, EventStatus, EventType
 
 PRECEDENTS_NOTICE = "Precedents"

@@ -24,10 +24,10 @@ from tarsy.engine.tool_calls.loop_guard import LoopGuard
 from tarsy.evidence.history.recorded import RecordedHistory
 from tarsy.evidence.snapshot import Snapshot
 from tarsy.plan.model import ChangesPlan, ObjectRef, SkillPlan
+from tarsy.record.approvals.provenance import Origin, ToldResult
 from tarsy.record.first_attempt import HandedOnCall
+from tarsy.record.judging.replay import KnownChanges
 from tarsy.record.messages import Refusal
-from tarsy.record.provenance import Origin, ToldResult
-from tarsy.record.replay import KnownChanges
 from tarsy.record.waiting import ApprovalQuestion, WaitingRoom
 
 

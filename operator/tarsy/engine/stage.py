@@ -15,7 +15,7 @@ from tarsy.engine.agent_run import AgentResult, AgentRun
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.task import Task
 from tarsy.plan.model import AgentLimits, AgentPlan, StagePlan, SuccessPolicy
-from tarsy.record.acted import StageActed
+from tarsy.record.approvals.acted import StageActed
 from tarsy.record.ids import execution_id
 from tarsy.record.run import Failure, StageKind, StageOutcome, StageStart, State
 from tarsy.record.waiting import RunWaits

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tarsy.record.finding import Confidence
-from tarsy.record.interval import Interval, wilson_interval
-from tarsy.record.review import JudgedFinding, ReviewVerdict
-from tarsy.record.shown_confidence import ENOUGH_VERDICTS, HighVerdicts
+from tarsy.record.judging.interval import Interval, wilson_interval
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.shown_confidence import ENOUGH_VERDICTS, HighVerdicts
 
 RECENT_VERDICTS: Final = 20
 """Newest verdicts that are compared with those before them."""

@@ -27,7 +27,7 @@ from tarsy.evals.expectations import COVERAGE_MIN
 from tarsy.evals.verdict import CaseSamples
 from tarsy.masking import without_secrets_or_withheld
 from tarsy.plan.model import ProviderPlan
-from tarsy.record.precedent import Precedent
+from tarsy.record.judging.precedent import Precedent
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget, EvalSuiteSpec
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
 from tarsy.resources.v1alpha1.judge import AGREEMENT_MIN, ChecklistQuestion, JudgeBudget, LabelledFinding, SuiteJudge

@@ -20,8 +20,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, Str
 from pydantic.alias_generators import to_camel
 
 from tarsy.record.integrity import EvidenceMarks, Integrity
+from tarsy.record.judging.precedent import MOST_PRECEDENTS, Precedent
 from tarsy.record.messages import Access, ToolDefinition
-from tarsy.record.precedent import MOST_PRECEDENTS, Precedent
 
 FORMAT: Final = "tarsy.dev/cassette/v1"
 MAX_FILE_BYTES: Final = 16 << 20

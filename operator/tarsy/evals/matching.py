@@ -25,7 +25,7 @@ from tarsy.evals.cassette import Cassette, Place, RecordedCall
 from tarsy.evals.derived import derive
 from tarsy.evals.divergence import canonical_arguments
 from tarsy.record.integrity import EvidenceMarks
-from tarsy.record.replay import Rung
+from tarsy.record.judging.replay import Rung
 
 NO_DEFINITIONS = (
     "The record contains no definitions of the tools of server {server!r}, so no call of it can be answered."

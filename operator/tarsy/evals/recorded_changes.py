@@ -7,7 +7,7 @@ import orjson
 
 from tarsy.evals.cassette import Cassette, RecordedCall
 from tarsy.evals.divergence import canonical_arguments
-from tarsy.record.replay import KnownAnswer, KnownChanges, KnownClaim, ReplayedFrom, Rung
+from tarsy.record.judging.replay import KnownAnswer, KnownChanges, KnownClaim, ReplayedFrom, Rung
 
 SERVER: Final = "tarsy"
 """Server of the tool calls that a stage of kind Changes makes itself."""

@@ -27,8 +27,8 @@ from tarsy.evals.recorded_changes import SERVER
 from tarsy.record.finding import Finding
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
+from tarsy.record.judging.recorded_run import RecordedAgent, RecordedRun, RecordedToolCall
 from tarsy.record.messages import Access, ToolDefinition
-from tarsy.record.recorded_run import RecordedAgent, RecordedRun, RecordedToolCall
 
 ReadFinding = Callable[[str], Finding]
 _CHANGES = "changes"

@@ -6,8 +6,8 @@ from typing import Final
 
 from tarsy.evals.cassette import Cassette
 from tarsy.evals.divergence import ToolStep, canonical_arguments, find_divergence
-from tarsy.record.recorded_run import AskedCalls
-from tarsy.record.replay import FLOOR, ReplayDivergence, ReplayReport, ReplayStep, Rung, covered_calls
+from tarsy.record.judging.recorded_run import AskedCalls
+from tarsy.record.judging.replay import FLOOR, ReplayDivergence, ReplayReport, ReplayStep, Rung, covered_calls
 
 MOST_ARGUMENTS: Final = 300
 """Characters of arguments in a report, which is part of a status of bounded size."""

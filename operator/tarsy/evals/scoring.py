@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.plan.model import ProviderPlan
 from tarsy.record.finding import Finding
+from tarsy.record.judging.score import MAX_MISSING_TOOLS, FailureTag, MissingTool, Score
 from tarsy.record.messages import Message, Role
-from tarsy.record.score import MAX_MISSING_TOOLS, FailureTag, MissingTool, Score
 from tarsy.record.text import clean, without_invisible
 from tarsy.resources.v1alpha1.judge import ChecklistQuestion
 

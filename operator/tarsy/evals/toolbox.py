@@ -23,8 +23,8 @@ from tarsy.mcp.result_marks import labelled
 from tarsy.mcp.tool_catalog import Offer, offer
 from tarsy.plan.model import MaskingPlan, ServerPlan
 from tarsy.record.ids import execution_id, idempotency_key, stage_id
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import Access, Refusal, ToolDefinition, ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.resources.v1alpha1.investigation import OnMiss
 
 OF_NOW: Final = "[Not recorded: this is the state of now, not of the time of the alert.]\n"

@@ -19,7 +19,7 @@ from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.unstarted import UnstartedScans
 from tarsy.kube.client import KubeClient
 from tarsy.plan.library import LIBRARY_NAMESPACE
-from tarsy.record.shown_confidence import HIGH_FLOOR, HighVerdicts
+from tarsy.record.judging.shown_confidence import HIGH_FLOOR, HighVerdicts
 from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.judging.calibration import ChainKey, Verdicts
 from tarsy.store.reading.reads import Reads

@@ -13,8 +13,8 @@ from tarsy.cel import CelSyntaxError, compile_program
 from tarsy.plan.approval_expressions import NotEvaluated, evaluate
 from tarsy.plan.errors import FieldPath, PlanError
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.flaws import Flaw, flaws_of_finding
 from tarsy.record.integrity import Integrity
+from tarsy.record.reading.flaws import Flaw, flaws_of_finding
 from tarsy.record.run import State
 from tarsy.resources.v1alpha1.chain import Chain
 

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.judging.replay import ReplayedFrom
 from tarsy.record.messages import Access, Message, ToolCall, ToolDefinition
-from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure, LoopState, ModelCallKind
 from tarsy.record.usage import Usage
 

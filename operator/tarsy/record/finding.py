@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tarsy.record.git_change import ChangeForGit
+from tarsy.record.approvals.git_change import ChangeForGit
 from tarsy.record.integrity import EvidenceMarks, Integrity
 
 SUMMARY_LIMIT = 1024

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tarsy.record.git_change import ChangeForGit
+from tarsy.record.approvals.git_change import ChangeForGit
 from tarsy.record.integrity import EvidenceMarks
-from tarsy.record.replay import ReplayedFrom
+from tarsy.record.judging.replay import ReplayedFrom
 
 
 class Role(StrEnum):

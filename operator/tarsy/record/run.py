@@ -14,14 +14,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from tarsy.record.acted import StageActed
+from tarsy.record.approvals.acted import StageActed
 from tarsy.record.dispatch import Dispatch, HypothesisVerdict
 from tarsy.record.finding import Finding
 from tarsy.record.history import BudgetExceeded
-from tarsy.record.incident_outcome import IncidentOutcome
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.judging.replay import ReplayReport
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.record.messages import Message
-from tarsy.record.replay import ReplayReport
-from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.usage import Usage
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from tarsy.record.approvals.provenance import ArgumentOrigin
 from tarsy.record.messages import Access, Refusal
-from tarsy.record.provenance import ArgumentOrigin
 
 
 class WaitReason(StrEnum):

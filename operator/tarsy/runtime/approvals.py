@@ -17,9 +17,9 @@ from uuid import UUID
 
 from tarsy.engine.ports import DryRun
 from tarsy.plan.model import ApprovalPlan, Plan, ServerPlan
-from tarsy.record.approval import ApprovalState, GatedCall, plain_json
-from tarsy.record.approval_targets import changed_since, target_of
-from tarsy.record.git_change import ChangeForGit, ManagedObject
+from tarsy.record.approvals.approval import ApprovalState, GatedCall, plain_json
+from tarsy.record.approvals.approval_targets import changed_since, target_of
+from tarsy.record.approvals.git_change import ChangeForGit, ManagedObject
 from tarsy.record.ids import named_uuid
 from tarsy.record.messages import Access, Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits

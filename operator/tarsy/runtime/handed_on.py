@@ -17,8 +17,8 @@ from tarsy.evals.matching import Ladder, RecordedAnswer
 from tarsy.masking import off_loop
 from tarsy.plan.model import ServerPlan
 from tarsy.record.first_attempt import HandedOnCall
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import ToolDefinition, ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
 
 _ANSWERED = (Rung.EXACT, Rung.NORMALISED)
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -20,7 +20,7 @@ from tarsy.masking import Maskers
 from tarsy.plan.model import MaskingPlan, ReplayPlan
 from tarsy.record.boundaries import OfferedTools
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.replay import KnownChanges, ReplayReport, Rung
+from tarsy.record.judging.replay import KnownChanges, ReplayReport, Rung
 from tarsy.record.run import ExecutionRecord, ExecutionStart, RunOutcome, StageRecord, StageStart
 from tarsy.store.judging.replays import Replays
 from tarsy.store.runs.claims import ClaimedRun

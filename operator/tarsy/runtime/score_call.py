@@ -8,7 +8,7 @@ from tarsy.engine.limits.budget import cost
 from tarsy.engine.ports import Models
 from tarsy.evals.scoring import ScoreRequest, ScoreUnreadable, read_score
 from tarsy.plan.model import ProviderPlan
-from tarsy.record.score import MissingTool, Score
+from tarsy.record.judging.score import MissingTool, Score
 from tarsy.record.usage import Usage
 from tarsy.runtime.judge_call import JUDGE_LEASE_SECONDS, NoReply, reply_of_judge
 from tarsy.store.judging.judge_spending import NOT_SENT, JudgeSpending

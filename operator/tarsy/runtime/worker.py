@@ -19,7 +19,7 @@ from tarsy.observe.logs import log_context
 from tarsy.observe.metric_table import CLAIMED, HELD, PARKED_FOR, PLACES, WAIT, WORKERS_LOST
 from tarsy.observe.metrics import Metrics
 from tarsy.record.ids import worker_id
-from tarsy.record.queue import WorkerOffer
+from tarsy.record.reading.queue import WorkerOffer
 from tarsy.runtime.run import Runner
 from tarsy.runtime.run_control import LocalLease, RunControl
 from tarsy.runtime.run_metrics import kind

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.approval import CHECKS_COUNT_FOR, ApprovalState, SignedDecision
+from tarsy.record.approvals.approval import CHECKS_COUNT_FOR, ApprovalState, SignedDecision
 from tarsy.record.finding import Evidence
 from tarsy.record.run import LeaseLost
 from tarsy.store import rows

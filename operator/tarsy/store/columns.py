@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.judging.replay import ReplayedFrom
 from tarsy.record.messages import Message, ToolDefinition
-from tarsy.record.replay import ReplayedFrom
 from tarsy.record.run import Failure
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event

@@ -5,19 +5,20 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.git_change import ChangeForGit
+from tarsy.record.approvals.provenance import ToldResult
 from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.finding import Evidence, Finding
 from tarsy.record.first_attempt import FirstAttempt, HandedOnCall
-from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, BudgetLimit, PastCall, RunHistory
 from tarsy.record.ids import call_ref
-from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import read_marks
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.judging.replay import ReplayReport, Rung
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.record.messages import Message, Role, ToolCall
 from tarsy.record.newer_words import known_or_text
-from tarsy.record.provenance import ToldResult
-from tarsy.record.replay import ReplayReport, Rung
 from tarsy.record.run import (
     ALERT_DATA,
     DesiredState,
@@ -35,7 +36,6 @@ from tarsy.record.run import (
     State,
     ToolCallRecord,
 )
-from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.usage import Usage
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import asyncpg
 
-from tarsy.record.tool_definition import KnownDefinition
+from tarsy.record.reading.tool_definition import KnownDefinition
 from tarsy.store.database import call
 from tarsy.store.queries import load
 

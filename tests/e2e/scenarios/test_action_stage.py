@@ -11,7 +11,7 @@ from e2e.scenarios.scene import Scene
 from e2e.scenarios.test_approvals import asked, decide, ended
 from policies import lift_approve, put_approve
 from tarsy.kube.client import KubeClient
-from tarsy.record.acted import ModelWord
+from tarsy.record.approvals.acted import ModelWord
 from tarsy.record.run import StageKind, State
 
 CONFIGURATION = """

@@ -8,7 +8,7 @@ from e2e.scenarios.checkout import ALERT, ANSWERS, CONFIGURATION, ON_CALL
 from e2e.scenarios.layers import as_yaml
 from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
-from tarsy.record.review import summarize_reviews
+from tarsy.record.judging.review import summarize_reviews
 from tarsy.store.judging.reviews import Reviews
 
 RIGHTS = (

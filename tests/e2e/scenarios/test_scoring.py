@@ -13,7 +13,7 @@ from e2e.scenarios.checkout import CONFIGURATION as CHAIN
 from e2e.scenarios.layers import as_yaml
 from e2e.scenarios.played import Played, check_goldens
 from e2e.scenarios.scene import Scene
-from tarsy.record.score import ScoreState
+from tarsy.record.judging.score import ScoreState
 from tarsy.store.judging.scores import Scores
 
 CONFIGURATION = (

@@ -15,7 +15,7 @@ from tarsy.cli.main import app
 from tarsy.evals.imports.formats import FORMATS
 from tarsy.evals.matching import Ladder, RecordedAnswer
 from tarsy.evals.suite import SuiteCase
-from tarsy.record.replay import Rung
+from tarsy.record.judging.replay import Rung
 
 SAMPLES = next((found for up in Path(__file__).parents if (found := up / "shared/data").is_dir()), Path("none"))
 Write = Callable[[str, object], Path]

@@ -11,7 +11,7 @@ import rights
 from e2e.waiting import until
 from integration.controllers.desk import Desk, eventually
 from policies import APPROVE, lift_approve, put_approve
-from tarsy.record.approval import ApprovalState, GatedCall
+from tarsy.record.approvals.approval import ApprovalState, GatedCall
 from tarsy.record.run import LeaseLost, State
 from tarsy.record.waiting import Wait, WaitReason
 from tarsy.store.approvals import ApprovalRecord, ApprovalRequest

@@ -6,7 +6,7 @@ from uuid import UUID
 import rights
 from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_authors import ALICE, grant, let_read
-from tarsy.record.precedent import PrecedentMatch
+from tarsy.record.judging.precedent import PrecedentMatch
 from tarsy_dev.objects import put
 
 DATA = '{"labels": {"deployment": "checkout"}}'

@@ -8,8 +8,8 @@ import pytest
 
 import rights
 from integration.controllers.desk import Desk, eventually
-from tarsy.record.review import ReviewState, summarize_reviews
-from tarsy.record.shown_confidence import HIGH_FLOOR
+from tarsy.record.judging.review import ReviewState, summarize_reviews
+from tarsy.record.judging.shown_confidence import HIGH_FLOOR
 from tarsy.store.reading.reads import Reads
 
 ANNA = {"username": "anna", "groups": ["reviewers"]}

@@ -11,8 +11,8 @@ from integration.controllers.desk import Desk, eventually
 from integration.controllers.test_authors import ALICE, grant, let_read
 from tarsy.llm.protocol import GenerateRequest, ModelError, ModelErrorCode
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
+from tarsy.record.judging.score import ScoreState, StoredScore
 from tarsy.record.run import RunOutcome, State
-from tarsy.record.score import ScoreState, StoredScore
 from tarsy.record.usage import Usage
 from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
 from tarsy.store.judging.scores import Scores

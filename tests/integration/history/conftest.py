@@ -21,7 +21,7 @@ from tarsy.evidence.history.digests import Digests
 from tarsy.evidence.history.kinds import HISTORY_LABEL, RECORDED_KINDS
 from tarsy.kube.client import KubeClient
 from tarsy.observe.metrics import Metrics
-from tarsy.record.object_history import ObjectVersion, Unwatched, WatchState
+from tarsy.record.reading.object_history import ObjectVersion, Unwatched, WatchState
 from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.history.retention import HistoryRetention
 

@@ -22,7 +22,7 @@ from tarsy.cli.purge import purge_records
 from tarsy.controllers.history.recorder import HistoryLimits
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.observe.metric_table import HISTORY_SHED
-from tarsy.record.object_history import ObjectVersion, VersionAction, WatchState
+from tarsy.record.reading.object_history import ObjectVersion, VersionAction, WatchState
 from tarsy.store.history.retention import HistoryRetention
 
 pytestmark = pytest.mark.timeout(240)

@@ -7,7 +7,7 @@ import pytest
 
 from integration.controllers.desk import eventually
 from integration.history.conftest import Shop
-from tarsy.record.object_history import VersionAction, WatchState
+from tarsy.record.reading.object_history import VersionAction, WatchState
 
 pytestmark = pytest.mark.timeout(180)
 

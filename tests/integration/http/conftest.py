@@ -20,7 +20,7 @@ from tarsy.http.namespaces import NamespaceReader
 from tarsy.http.services import Services
 from tarsy.http.table import all_routes
 from tarsy.kube.client import KubeClient
-from tarsy.record.shown_confidence import HIGH_FLOOR
+from tarsy.record.judging.shown_confidence import HIGH_FLOOR
 from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.intake import Intake
 from tarsy.store.reading.reads import Reads

@@ -25,7 +25,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.server import HttpServer, HttpSettings
 from tarsy.http.services import Services
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.record.shown_confidence import HIGH_FLOOR
+from tarsy.record.judging.shown_confidence import HIGH_FLOOR
 from tarsy.store.reading.reads import Reads
 from tarsy_dev.objects import manifest, put
 from tarsy_dev.record_api import install_record_api

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from integration.http.site import Site, Visitor, condition, uid
 from integration.store.build import worker
-from tarsy.record.replay import ReplayReport
+from tarsy.record.judging.replay import ReplayReport
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.judging.evals import EndedSample, Evals, NewEvalRun
 from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem

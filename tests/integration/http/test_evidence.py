@@ -23,7 +23,7 @@ from integration.store.build import execution, stage, tool_call, tool_result, wo
 from tarsy.http.models import AGGREGATED_PREFIX
 from tarsy.http.table import all_routes
 from tarsy.kube.client import ApiError, KubeClient
-from tarsy.record.object_history import Unwatched, WatchState
+from tarsy.record.reading.object_history import Unwatched, WatchState
 from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.history.retention import HistoryRetention
 from tarsy.store.runs.claims import Claims

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from integration.http.site import Site
 from tarsy.record.finding import Confidence
-from tarsy.record.precedent import Precedent, PrecedentEnding, PrecedentMatch
+from tarsy.record.judging.precedent import Precedent, PrecedentEnding, PrecedentMatch
 from tarsy_dev.objects import put
 
 TIMELINE = {"apiGroups": ["record.tarsy.dev"], "resources": ["investigations/timeline"], "verbs": ["get"]}

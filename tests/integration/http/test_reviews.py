@@ -13,9 +13,9 @@ from tarsy.cli.runs.why import explain_finding
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
+from tarsy.record.judging.review import ReviewAction, ReviewActivity, ReviewVerdict
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.record.run import RunOutcome, State
-from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.store.judging.reviews import Reviews
 from tarsy.store.reading.reads import Reads
 from tarsy.store.runs.claims import Claims

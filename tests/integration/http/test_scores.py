@@ -10,7 +10,7 @@ from integration.http.test_reviews import ended, token_of
 from tarsy.cli.reports.scores import ask_again, ask_suite_again, show_score, show_suite
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
-from tarsy.record.score import FailureTag, MissingTool, Score
+from tarsy.record.judging.score import FailureTag, MissingTool, Score
 from tarsy.resources.v1alpha1.scoring import SCORE_REQUEST
 from tarsy.store.judging.scores import EndedScore, ScoreReservation, Scores
 

@@ -10,7 +10,7 @@ from apis import LocalApi
 from e2e.waiting import until
 from tarsy.kube.client import KubeClient
 from tarsy.kube.tokens import secret_name
-from tarsy.record.approval_targets import TargetName, changed_since, state_of
+from tarsy.record.approvals.approval_targets import TargetName, changed_since, state_of
 from tarsy.runtime.approving.reading import TargetReader, TargetsUnread
 from tarsy.runtime.service_account_tokens import RunTokens
 

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from integration.store.build import claimed_run, expire, new_run, next_attempt, worker
+from tarsy.record.reading.usage_report import QueueDepth
 from tarsy.record.run import DesiredState, RunOutcome, State
-from tarsy.record.usage_report import QueueDepth
 from tarsy.store.errors import WorkerLost
 from tarsy.store.migrate import plan_version
 from tarsy.store.reading.reads import Reads

@@ -19,7 +19,7 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.masking import default_masker
 from tarsy.plan.model import ApprovalPlan, DelegationPlan, DryRunRule, Plan, SubAgentPlan, TargetRule, UndoRule
-from tarsy.record.approval import ApprovalState
+from tarsy.record.approvals.approval import ApprovalState
 from tarsy.record.messages import Role, ToolCall, ToolOutcome
 from tarsy.record.run import StageKind, State
 from tarsy.record.waiting import ApprovalAnswer, ApprovalQuestion

@@ -14,7 +14,7 @@ from integration.store.build import new_run
 from tarsy.observe.metric_table import INCIDENT_OUTCOMES
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.incident_outcome import IncidentOutcome
+from tarsy.record.judging.incident_outcome import IncidentOutcome
 from tarsy.store.intake import AlertDraft, Intake, Occurrence, Received
 from tarsy.store.judging.outcomes import Outcomes
 from tarsy.store.reading.reads import Reads

@@ -11,8 +11,8 @@ from tarsy.evidence.alert_words import alert_words
 from tarsy.observe.metric_table import PRECEDENT_SEARCHES, PRECEDENTS_TOLD
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
-from tarsy.record.precedent import PrecedentEnding, PrecedentMatch
-from tarsy.record.review import ReviewAction, ReviewActivity, ReviewVerdict
+from tarsy.record.judging.precedent import PrecedentEnding, PrecedentMatch
+from tarsy.record.judging.review import ReviewAction, ReviewActivity, ReviewVerdict
 from tarsy.record.run import RunOutcome, State
 from tarsy.store.errors import StoreError
 from tarsy.store.judging.replays import Replays

@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from integration.store.build import claimed_run, expire, new_run, worker
-from tarsy.record.queue import WorkerOffer
-from tarsy.record.usage_report import QueueDepth
+from tarsy.record.reading.queue import WorkerOffer
+from tarsy.record.reading.usage_report import QueueDepth
 from tarsy.store.reading.queue import Queue
 from tarsy.store.reading.reads import Reads
 from tarsy.store.runs.claims import Claims

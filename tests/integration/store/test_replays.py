@@ -12,8 +12,8 @@ from tarsy.evals.cassette import read_cassette, write_cassette
 from tarsy.evals.recording import cassette_of
 from tarsy.plan.model import ReplayPlan
 from tarsy.record.boundaries import OfferedTools
+from tarsy.record.judging.replay import ReplayedFrom, ReplayReport, Rung
 from tarsy.record.messages import ToolDefinition
-from tarsy.record.replay import ReplayedFrom, ReplayReport, Rung
 from tarsy.record.run import RunOutcome, State
 from tarsy.record.timeline import Event, EventStatus, EventType
 from tarsy.store.judging.replays import Replays

@@ -12,8 +12,8 @@ from integration.store.build import new_run
 from integration.store.test_evals import new_run as new_eval_run
 from integration.store.test_reviews import ended, verdict
 from integration.store.test_usage import begun, called
-from tarsy.record.review import ReviewVerdict
-from tarsy.record.usage_report import DailyUsage, FindingCount, UsageDimension, calendar_days
+from tarsy.record.judging.review import ReviewVerdict
+from tarsy.record.reading.usage_report import DailyUsage, FindingCount, UsageDimension, calendar_days
 from tarsy.store.judging.evals import Evals
 from tarsy.store.judging.reviews import Reviews
 from tarsy.store.reading.reports import OTHERS, Reports

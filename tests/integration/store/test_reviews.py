@@ -10,8 +10,8 @@ from integration.store.build import new_run
 from tarsy.observe.metric_table import FINDING_VERDICTS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.review import ReviewAction, ReviewActivity, ReviewState, ReviewVerdict
-from tarsy.record.shown_confidence import HighVerdicts
+from tarsy.record.judging.review import ReviewAction, ReviewActivity, ReviewState, ReviewVerdict
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.store.judging.calibration import Verdicts
 from tarsy.store.judging.reviews import ReviewLogFull, Reviews
 from tarsy.store.runs.lifecycle import Runs

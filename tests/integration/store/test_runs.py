@@ -19,9 +19,9 @@ from integration.store.build import (
     writer,
 )
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
+from tarsy.record.reading.usage_report import QueueDepth
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, StageKind, State
 from tarsy.record.timeline import EventStatus, EventType
-from tarsy.record.usage_report import QueueDepth
 from tarsy.store.reading.reads import Reads
 from tarsy.store.runs.claims import Claims
 from tarsy.store.runs.lifecycle import Runs

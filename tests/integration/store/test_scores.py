@@ -12,7 +12,7 @@ from integration.store.build import begun_run, model_call, model_result, tool_ca
 from integration.store.test_reviews import ended
 from tarsy.observe.metric_table import SCORE_POINTS, SCORES, SCORING_TOKENS
 from tarsy.observe.metrics import Metrics
-from tarsy.record.score import FailureTag, MissingTool, Score, ScoreState
+from tarsy.record.judging.score import FailureTag, MissingTool, Score, ScoreState
 from tarsy.store.judging.scores import EndedScore, ScoreItem, ScoreReservation, Scores
 
 CHAIN, SPACE = "crashloop", "uid-of-team-a"

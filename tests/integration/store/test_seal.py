@@ -27,8 +27,8 @@ from tarsy.record.finding import Claim
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, Role, ToolCall, ToolDefinition
+from tarsy.record.reading.seal import FlawKind, PublishedSeal
 from tarsy.record.run import DesiredState, ExecutionOutcome, RunOutcome, StageOutcome, State
-from tarsy.record.seal import FlawKind, PublishedSeal
 from tarsy.record.timeline import EventStatus
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.reading.reads import Reads

@@ -14,8 +14,8 @@ import pytest
 from integration.databases import EMPTY, create_database
 from integration.store.build import claimed_run, event, execution, new_run, stage, writer
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.flaws import Flaw
-from tarsy.record.listing import InvestigationCount, PagePosition
+from tarsy.record.reading.flaws import Flaw
+from tarsy.record.reading.listing import InvestigationCount, PagePosition
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.store.database import open_pool
 from tarsy.store.migrate import migrate, migrations

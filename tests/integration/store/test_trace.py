@@ -22,9 +22,9 @@ from integration.store.build import (
 )
 from tarsy.record import ids
 from tarsy.record.messages import Access, Message, Role
+from tarsy.record.reading.trace import ModelCallTrace, ToolCallTrace
 from tarsy.record.run import Failure, InteractionState, ModelCallKind, RunOutcome, StageKind, StageStart, State
 from tarsy.record.timeline import EventType
-from tarsy.record.trace import ModelCallTrace, ToolCallTrace
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.reading.trace import Trace
 from tarsy.store.runs.claims import Claims

@@ -9,9 +9,9 @@ import pytest
 
 from integration.store.build import PROMPT, begun_run, execution, model_call, model_result
 from tarsy.record.messages import Message, Role
+from tarsy.record.reading.usage_report import UsageBy
 from tarsy.record.run import Failure
 from tarsy.record.usage import Usage
-from tarsy.record.usage_report import UsageBy
 from tarsy.store.reading.reads import Reads
 from tarsy.store.runs.writer import RunWriter
 

@@ -12,7 +12,7 @@ from tarsy.cli.reports.daily_usage import daily_table, local_zone
 from tarsy.cli.reports.usage import cost_text, usage_table
 from tarsy.http.views.usage import DailyUsageView, UsageItem
 from tarsy.http.views.usage import total as total_of
-from tarsy.record.usage_report import DailyUsage, UsageSum, calendar_days
+from tarsy.record.reading.usage_report import DailyUsage, UsageSum, calendar_days
 
 
 def used(name: str = "gpt-5", cost: str | None = "0.5", **changes: int) -> UsageSum:

@@ -8,7 +8,7 @@ import pytest
 
 from tarsy.cli.runs.verify import report_lines, verify_status
 from tarsy.http.views.seal import ErasedView, FlawView, RunSealView, SealView, published_seals
-from tarsy.record.seal import FlawKind, PublishedSeal
+from tarsy.record.reading.seal import FlawKind, PublishedSeal
 
 RUN = UUID(int=7)
 HEAD = "ab" * 32

@@ -6,7 +6,7 @@ import pytest
 
 from tarsy.controllers.readiness.calibration import calibrated_status
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
 from tarsy.resources.meta import Condition, condition
 from tarsy.resources.v1alpha1 import Chain, ChainStatus
 

@@ -17,11 +17,11 @@ from tarsy.controllers.notifications.text import (
     slack_message,
     webhook_body,
 )
-from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.git_change import ChangeForGit, ManagedObject
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.git_change import ChangeForGit, ManagedObject
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.record.run import Failure, RunOutcome, StageKind, StageProgress, State
-from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.usage import Usage
 from unit.controllers.builders import record
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tarsy.controllers.runs.projection import news, project
-from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.git_change import ChangeForGit, ManagedObject
 from tarsy.record.finding import Claim, Confidence, Finding
-from tarsy.record.git_change import ChangeForGit, ManagedObject
 from tarsy.record.history import BudgetExceeded, BudgetLimit
 from tarsy.record.run import (
     DesiredState,

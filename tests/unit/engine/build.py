@@ -26,8 +26,8 @@ from tarsy.plan.model import (
 )
 from tarsy.plan.policy import ToolPolicy
 from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.judging.precedent import Precedent
 from tarsy.record.messages import Access, Message, Refusal, Role, ToolCall, ToolDefinition, ToolOutcome
-from tarsy.record.precedent import Precedent
 from tarsy.record.run import LeaseLost, RunOutcome
 from tarsy.record.waiting import WaitingRoom
 from tarsy.runtime.handed_on import HandedOnToolboxes

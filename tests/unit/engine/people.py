@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from tarsy.engine.ports import DryRun
-from tarsy.record.git_change import ChangeForGit
+from tarsy.record.approvals.git_change import ChangeForGit
 from tarsy.record.messages import Refusal
 from tarsy.record.waiting import ApprovalAnswer, ApprovalGiven, ApprovalQuestion, ApprovalWaits
 from unit.engine.memory import Record

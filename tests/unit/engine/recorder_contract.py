@@ -26,11 +26,11 @@ from integration.store.build import (
     tool_result,
 )
 from tarsy.engine.ports import Recorder
-from tarsy.record.acted import ModelWord, StageActed
+from tarsy.record.approvals.acted import ModelWord, StageActed
+from tarsy.record.approvals.git_change import CHANGE_FOR_GIT, ChangeForGit, ManagedObject
 from tarsy.record.boundaries import ModelCallStart, OfferedTools
 from tarsy.record.dispatch import HypothesisVerdict, VerdictValue, child_index
 from tarsy.record.finding import Evidence
-from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit, ManagedObject
 from tarsy.record.history import BudgetExceeded, BudgetLimit, RunHistory
 from tarsy.record.ids import call_ref, idempotency_key, stage_id, tool_call_id
 from tarsy.record.integrity import EvidenceMarks, Integrity

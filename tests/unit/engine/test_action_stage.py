@@ -7,7 +7,7 @@ import pytest
 
 from tarsy.llm.protocol import GenerateRequest
 from tarsy.plan.model import Plan, ReplayPlan, StagePlan
-from tarsy.record.acted import ModelWord
+from tarsy.record.approvals.acted import ModelWord
 from tarsy.record.finding import Confidence
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import ToolOutcome

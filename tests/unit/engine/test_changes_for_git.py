@@ -3,8 +3,8 @@
 import pytest
 
 from tarsy.plan.model import AgentPlan, ApprovalPlan, DelegationPlan, SubAgentPlan
+from tarsy.record.approvals.git_change import MAX_CHANGES, PATCH_LIMIT, ChangeForGit, ManagedObject, distinct_changes
 from tarsy.record.finding import Finding
-from tarsy.record.git_change import MAX_CHANGES, PATCH_LIMIT, ChangeForGit, ManagedObject, distinct_changes
 from tarsy.record.messages import ToolCall
 from tarsy.record.run import State
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, live, plan, says, scene, stage

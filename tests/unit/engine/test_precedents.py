@@ -10,8 +10,8 @@ from tarsy.engine.tool_calls.origin_check import SENSITIVE_OUTBOUND, UNTRUSTED_D
 from tarsy.plan.model import DataFlowPlan, OutboundRule
 from tarsy.record.finding import Confidence
 from tarsy.record.ids import call_ref, execution_id, idempotency_key, stage_id
+from tarsy.record.judging.precedent import LONGEST_PRECEDENT, MOST_PRECEDENTS, Precedent, PrecedentEnding
 from tarsy.record.messages import Role
-from tarsy.record.precedent import LONGEST_PRECEDENT, MOST_PRECEDENTS, Precedent, PrecedentEnding
 from tarsy.record.run import RunOutcome
 from unit.engine.build import RUN, FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage
 from unit.engine.memory import Crash

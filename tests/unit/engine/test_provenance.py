@@ -24,8 +24,8 @@ from tarsy.engine.provenance.readings import (
 from tarsy.engine.provenance.result_readings import KeptReadings, ResultReadings, TrustedText
 from tarsy.engine.provenance.search import MOST_VALUES, OriginSearch, TooManyValues
 from tarsy.engine.tool_calls.origin_check import UNTRUSTED_DESTINATION
+from tarsy.record.approvals.provenance import MOST_ORIGINS, ArgumentOrigin, Origin, ToldResult, shown_origins
 from tarsy.record.integrity import EvidenceMarks, Integrity
-from tarsy.record.provenance import MOST_ORIGINS, ArgumentOrigin, Origin, ToldResult, shown_origins
 from unit.engine.build import FakeToolboxes, Scene, agent, by_turn, call, plan, says, scene, stage, told
 from unit.engine.people import ScriptedPeople
 from wire.scripted_client import Answer

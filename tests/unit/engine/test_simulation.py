@@ -5,8 +5,8 @@ import pytest
 from tarsy.engine.tool_calls.simulation import MADE_UP
 from tarsy.plan.model import AgentLimits, Plan, PlannedBudget, Strategy
 from tarsy.record.finding import Confidence
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import Role, ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import ModelCallKind
 from tarsy.record.usage import Usage
 from unit.engine.build import Answer, FakeToolboxes, Scene, agent, by_turn, call, plan, scene, stage, told

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tarsy.evals.calibration import calibrate, counted_right
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding, ReviewVerdict
-from tarsy.record.shown_confidence import ENOUGH_VERDICTS, HIGH_FLOOR
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.shown_confidence import ENOUGH_VERDICTS, HIGH_FLOOR
 
 RIGHT, PARTLY, WRONG = ReviewVerdict
 HIGH, LOW = Confidence.HIGH, Confidence.LOW

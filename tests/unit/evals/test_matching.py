@@ -8,7 +8,7 @@ from for_each import for_each
 from tarsy.evals.arguments import singular_kind
 from tarsy.evals.cassette import Place
 from tarsy.evals.matching import Ladder
-from tarsy.record.replay import Rung
+from tarsy.record.judging.replay import Rung
 from unit.evals.cassettes import call, cassette
 
 LIST = json.dumps(

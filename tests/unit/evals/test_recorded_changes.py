@@ -6,7 +6,7 @@ import pytest
 
 from tarsy.evals.cassette import Cassette, ChangesRecord, KnownStatement
 from tarsy.evals.recorded_changes import recorded_changes
-from tarsy.record.replay import KnownChanges, Rung
+from tarsy.record.judging.replay import KnownChanges, Rung
 from unit.evals.cassettes import call, cassette
 
 ASKED = {"namespace": "shop", "serviceAccountName": "agent", "reader": "alice", "windowSeconds": 3600}

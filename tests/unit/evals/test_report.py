@@ -4,8 +4,8 @@ import pytest
 
 from tarsy.evals.report import replay_report, too_little_covered
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.recorded_run import AskedCall, AskedCalls
-from tarsy.record.replay import ReplayReport
+from tarsy.record.judging.recorded_run import AskedCall, AskedCalls
+from tarsy.record.judging.replay import ReplayReport
 from tarsy.runtime.replay import weighed
 from unit.evals.cassettes import call, cassette
 

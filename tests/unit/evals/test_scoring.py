@@ -22,7 +22,7 @@ from tarsy.evals.scoring import (
 )
 from tarsy.plan.model import ObjectRef, ProviderPlan
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
-from tarsy.record.score import FailureTag
+from tarsy.record.judging.score import FailureTag
 from tarsy.resources.v1alpha1.judge import ChecklistQuestion
 
 QUESTIONS = (ChecklistQuestion(name="limit", question="Does the finding\nname the memory limit?"),)

@@ -16,7 +16,7 @@ from tarsy.evals.statistics import (
     pass_all_k,
     pass_at_k,
 )
-from tarsy.record.interval import Interval, wilson_interval
+from tarsy.record.judging.interval import Interval, wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from tarsy.evals.cassette import Cassette
 from tarsy.evals.toolbox import OF_NOW, ReplayOptions, ReplayToolbox, ReplayToolboxes
 from tarsy.plan.model import HttpTransport, ObjectRef, ServerPlan
 from tarsy.plan.policy import ToolPolicy
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import Access, ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
 from unit.evals.cassettes import call, cassette
 
 RECORD = cassette(call("logs", "token=hunter2", pod="a"), call("scale", "scaled", replicas=0))

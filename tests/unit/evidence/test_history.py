@@ -22,7 +22,7 @@ from tarsy.evidence.history.form import (
 from tarsy.evidence.history.patch import MAX_FIELDS, MAX_STEPS, apply_patch, difference
 from tarsy.evidence.history.versions import NOISE_WINDOW, SNAPSHOT_EVERY, Observation, manager_of, next_step
 from tarsy.masking import default_masker
-from tarsy.record.object_history import HistoryStep, ObjectHead, ObjectIdentity, VersionAction
+from tarsy.record.reading.object_history import HistoryStep, ObjectHead, ObjectIdentity, VersionAction
 from unit.evidence.objects import NOW, Obj, ago, container, made, template, workload
 
 DIGESTS = Digests(b"k" * MIN_KEY_BYTES)

@@ -11,7 +11,7 @@ from tarsy.evidence.history.recorded import merged_changes, recorded_changes, re
 from tarsy.evidence.report import find_changes, gaps_text
 from tarsy.evidence.snapshot import ObjectKey
 from tarsy.evidence.topology import Topology
-from tarsy.record.object_history import ObjectIdentity, ObjectVersion, Unwatched, VersionAction
+from tarsy.record.reading.object_history import ObjectIdentity, ObjectVersion, Unwatched, VersionAction
 from unit.evidence.objects import NOW, ago, made, snapshot
 
 KEY = ObjectKey("Deployment", "shop", "checkout")

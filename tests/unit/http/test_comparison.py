@@ -11,7 +11,7 @@ from tarsy.http.views.comparison import (
     calls_by_agent,
     compare_calls,
 )
-from tarsy.record.trace import PlacedCall
+from tarsy.record.reading.trace import PlacedCall
 
 
 def calls(*tools: str, agent: str = "triage", arguments: str = "{}") -> Calls:

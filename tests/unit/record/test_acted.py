@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.record.acted import ExecutedCall, ModelWord, StageActed, read_word
+from tarsy.record.approvals.acted import ExecutedCall, ModelWord, StageActed, read_word
 
 YES, NO, UNKNOWN = ModelWord.YES, ModelWord.NO, ModelWord.UNKNOWN
 

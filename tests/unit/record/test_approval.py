@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from for_each import for_each
-from tarsy.record.approval import ApprovalState, AskedApproval, GatedCall, SignedDecision, judge_decisions, plain_json
+from tarsy.record.approvals.approval import (
+    ApprovalState,
+    AskedApproval,
+    GatedCall,
+    SignedDecision,
+    judge_decisions,
+    plain_json,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = GatedCall(

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from tarsy.record.approval_targets import TargetName, TargetState, changed_since, manager_of, state_of, target_of
+from tarsy.record.approvals.approval_targets import (
+    TargetName,
+    TargetState,
+    changed_since,
+    manager_of,
+    state_of,
+    target_of,
+)
 from unit.record.test_approval import CALL, mutated
 
 NAME = TargetName("apps/v1", "Deployment", "pay", "checkout")

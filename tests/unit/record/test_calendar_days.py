@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tarsy.record.usage_report import calendar_days
+from tarsy.record.reading.usage_report import calendar_days
 
 NOW = datetime(2026, 3, 29, 22, 30, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tarsy.record.flaws import alert_key
+from tarsy.record.reading.flaws import alert_key
 
 FIRED = '{"labels": {"pod": "a", "severity": "critical"}, "startsAt": "03:00"}'
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.record.incident_outcome import IncidentCourse, IncidentOutcome, OutcomePeriods, decide_outcome
+from tarsy.record.judging.incident_outcome import IncidentCourse, IncidentOutcome, OutcomePeriods, decide_outcome
 
 FOUND = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

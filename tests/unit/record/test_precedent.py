@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarsy.record.finding import Confidence
-from tarsy.record.precedent import (
+from tarsy.record.judging.precedent import (
     Precedent,
     PrecedentEnding,
     PrecedentMatch,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.record.queue import Capacity, QueuedRun, SeenWorker, why_it_waits
+from tarsy.record.reading.queue import Capacity, QueuedRun, SeenWorker, why_it_waits
 
 NOW = datetime(2026, 11, 28, 3, 0, tzinfo=UTC)
 FREE = Capacity(workers=1, places=20, questions=10, global_limit=100)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.record.review import (
+from tarsy.record.judging.review import (
     ReviewableRun,
     ReviewAction,
     ReviewActivity,

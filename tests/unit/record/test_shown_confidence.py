@@ -4,9 +4,9 @@ import pytest
 
 from tarsy.evals.calibration import calibrate
 from tarsy.record.finding import Confidence
-from tarsy.record.interval import wilson_interval
-from tarsy.record.review import JudgedFinding, ReviewVerdict
-from tarsy.record.shown_confidence import HighVerdicts, doubted_confidence, shown_confidence
+from tarsy.record.judging.interval import wilson_interval
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.shown_confidence import HighVerdicts, doubted_confidence, shown_confidence
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tarsy.plan.model import AgentLimits
 from tarsy.record.ids import worker_id
-from tarsy.record.queue import WorkerOffer
+from tarsy.record.reading.queue import WorkerOffer
 from tarsy.record.run import DesiredState, LeaseLost, RunOutcome
 from tarsy.runtime.run_control import RunControl
 from tarsy.store.errors import StoreUnavailable, WorkerLost

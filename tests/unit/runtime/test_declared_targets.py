@@ -7,7 +7,7 @@ import pytest
 
 from for_each import for_each
 from tarsy.plan.model import ApprovalPlan, ReachPlan, TargetRule
-from tarsy.record.approval_targets import TargetName
+from tarsy.record.approvals.approval_targets import TargetName
 from tarsy.runtime.approving.declared import TargetsUnknown, as_bound, declared_targets, manifests_in
 
 OBJECT = (

@@ -7,8 +7,8 @@ import pytest
 
 from tarsy.record.first_attempt import HandedOnCall
 from tarsy.record.integrity import EvidenceMarks, Integrity
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.runtime.handed_on import HandedOnToolboxes
 from unit.engine.build import FakeToolbox, FakeToolboxes, agent, says
 

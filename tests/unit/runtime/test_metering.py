@@ -11,12 +11,12 @@ from tarsy.engine.ports import Recorder
 from tarsy.engine.skills.agent_skills import LOAD_SKILL
 from tarsy.observe import metric_table as table
 from tarsy.observe.metrics import Metrics
-from tarsy.record.acted import ExecutedCall, ModelWord, StageActed
+from tarsy.record.approvals.acted import ExecutedCall, ModelWord, StageActed
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.history import BudgetExceeded, BudgetLimit
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import Message, Role, ToolCall
-from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionStart,

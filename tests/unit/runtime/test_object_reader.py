@@ -13,7 +13,7 @@ from tarsy.evidence.reading import KINDS
 from tarsy.evidence.snapshot import Gap, Snapshot
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.model import ChangesPlan
-from tarsy.record.object_history import ObjectIdentity, ObjectVersion, Unwatched, VersionAction
+from tarsy.record.reading.object_history import ObjectIdentity, ObjectVersion, Unwatched, VersionAction
 from tarsy.runtime.object_reader import ClusterObjects
 
 RUN = UUID("11111111-2222-4333-8444-555555555555")

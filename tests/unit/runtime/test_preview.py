@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarsy.masking import default_masker
-from tarsy.record.approval_targets import TargetName
+from tarsy.record.approvals.approval_targets import TargetName
 from tarsy.resources.v1alpha1.tool_approval import MAX_DIFF
 from tarsy.runtime.approving.declared import DeclaredTarget
 from tarsy.runtime.approving.preview import applied, limited, merged, shown_answer, shown_objects

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from tarsy.record import ids
+from tarsy.record.approvals.provenance import RESULTS_A_PAGE
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, Role, ToolCall
-from tarsy.record.provenance import RESULTS_A_PAGE
 from tarsy.record.run import ExecutionStart, LoopState, StageKind, StageStart
 from tarsy.store.runs.written_results import WrittenResults
 

@@ -12,7 +12,7 @@ from tarsy.app.durations import seconds_of, seconds_or_forever
 from tarsy.app.settings.topic import FilePath, Flag, Names, SettingsTopic
 from tarsy.plan.destinations import Destinations, domain_of
 from tarsy.plan.library import LIBRARY_NAMESPACE
-from tarsy.record.incident_outcome import OutcomePeriods
+from tarsy.record.judging.incident_outcome import OutcomePeriods
 from tarsy.runtime.settings import WorkerSettings
 
 _WORKER = WorkerSettings()

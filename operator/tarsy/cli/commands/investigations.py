@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tarsy.cli.commands.connection import AnyClient
     from tarsy.cli.output import Output
     from tarsy.client.opening import ConnectionOptions
-    from tarsy.record.usage_report import UsageBy
+    from tarsy.record.reading.usage_report import UsageBy
 
 
 def _text(value: str) -> str:

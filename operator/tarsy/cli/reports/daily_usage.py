@@ -17,7 +17,7 @@ from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_OBJECTS
 from tarsy.http.views.usage import DailyUsageView, UsageItem
 from tarsy.plan.cron_times import InvalidTimeZone, named_zone
-from tarsy.record.usage_report import UsageDimension, calendar_days
+from tarsy.record.reading.usage_report import UsageDimension, calendar_days
 
 if TYPE_CHECKING:
     from tarsy.cli.commands.connection import AnyClient

@@ -18,7 +18,7 @@ from tarsy.client.plain_text import one_line, plain
 from tarsy.client.refusals import READ_REVIEWS
 from tarsy.http.review_entry import case_of_review
 from tarsy.http.views.reviews import MAX_REVIEWED, ReviewIntent, ReviewItem, ReviewPage, ReviewsBody, ReviewView
-from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
+from tarsy.record.judging.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.resources.v1alpha1.review import FindingVerdict
 
 _PAGE = 200

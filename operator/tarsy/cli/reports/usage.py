@@ -22,7 +22,7 @@ from tarsy.client.refusals import READ_OBJECTS
 from tarsy.http.models import View
 from tarsy.http.views.common import dollars
 from tarsy.http.views.usage import UsageItem, UsageView, total
-from tarsy.record.usage_report import UsageBy
+from tarsy.record.reading.usage_report import UsageBy
 
 By = Literal["chain", "alertType", "namespace"]
 _TITLES = {"alertType": "Alert type"}

@@ -7,7 +7,7 @@ from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_TIMELINE
 from tarsy.http.views.precedents import PrecedentList, PrecedentView
-from tarsy.record.precedent import LONGEST_PRECEDENT, PrecedentEnding, PrecedentMatch
+from tarsy.record.judging.precedent import LONGEST_PRECEDENT, PrecedentEnding, PrecedentMatch
 
 _MATCHES = {
     PrecedentMatch.INCIDENT: "same incident",

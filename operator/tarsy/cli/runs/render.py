@@ -20,10 +20,10 @@ from tarsy.http.views.common import OtherRunView
 from tarsy.http.views.timeline import EventView, RunHead
 from tarsy.prometheus_tools.picture import read_pictures, sparkline
 from tarsy.prometheus_tools.picture import write_time as picture_time
-from tarsy.record.conditions import phase
 from tarsy.record.finding import Finding
-from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.record.integrity import Integrity
+from tarsy.record.judging.incident_outcome import IncidentOutcome, outcome_sentence
+from tarsy.record.reading.conditions import phase
 from tarsy.record.run import InvestigationRecord, OtherRun, State
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 from tarsy.record.words import phase_of, word

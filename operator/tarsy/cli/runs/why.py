@@ -33,8 +33,8 @@ from tarsy.http.views.common import OtherRunView
 from tarsy.http.views.timeline import ChangeForGitView, CitationView, FindingView, RunHead, TimelineView
 from tarsy.http.views.trace import ToolCallDetails
 from tarsy.record.finding import Confidence
-from tarsy.record.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.record.integrity import Integrity
+from tarsy.record.judging.incident_outcome import IncidentOutcome, outcome_sentence
 from tarsy.record.run import State
 from tarsy.record.words import phase_of
 

@@ -21,7 +21,7 @@ from tarsy.llm.protocol import (
     RetryChunk,
     WaitChunk,
 )
-from tarsy.record.acted import read_word
+from tarsy.record.approvals.acted import read_word
 from tarsy.record.ids import event_id
 from tarsy.record.timeline import CUT_BY_LENGTH, RETRYING, WAITING, Event, EventStatus, EventType
 from tarsy.record.usage import Usage

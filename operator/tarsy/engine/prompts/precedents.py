@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.template import template
-from tarsy.record.precedent import (
+from tarsy.record.judging.precedent import (
     LONGEST_PRECEDENT,
     LONGEST_REVIEWER,
     MOST_PRECEDENTS,

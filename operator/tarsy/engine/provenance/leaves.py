@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tarsy.record.provenance import LONGEST_POINTER
+from tarsy.record.approvals.provenance import LONGEST_POINTER
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _APART = re.compile(r"[^A-Za-z0-9]+")

@@ -19,8 +19,8 @@ from tarsy.engine.provenance.readings import (
     longest_reading,
     plain_reading,
 )
+from tarsy.record.approvals.provenance import ToldResult
 from tarsy.record.integrity import Integrity
-from tarsy.record.provenance import ToldResult
 
 MOST_KEPT = 8_000_000
 """Characters of results whose forms a run keeps; of prompts as many."""

@@ -15,8 +15,8 @@ from tarsy.engine.provenance.destinations import destinations_of
 from tarsy.engine.provenance.leaves import ArgumentValue, argument_keys, argument_values
 from tarsy.engine.provenance.readings import folded_reading, plain_reading
 from tarsy.engine.provenance.result_readings import ResultReadings, TrustedText
+from tarsy.record.approvals.provenance import UNTRUSTED_ORIGINS, ArgumentOrigin, Origin, ToldResult
 from tarsy.record.integrity import Integrity
-from tarsy.record.provenance import UNTRUSTED_ORIGINS, ArgumentOrigin, Origin, ToldResult
 
 MOST_VALUES = 500
 """Maximum different texts that one call's arguments are searched for."""

@@ -31,11 +31,11 @@ from tarsy.engine.tool_calls.approval import withdraw_requests
 from tarsy.engine.tool_calls.gate import ToolCallDecision
 from tarsy.mcp.arguments.cascade import parse_arguments
 from tarsy.plan.model import DelegationPlan
+from tarsy.record.approvals.provenance import ToldResult
 from tarsy.record.dispatch import CANCEL_AGENT, DISPATCH_AGENT, Dispatch, child_index
 from tarsy.record.ids import call_ref, event_id, execution_id, idempotency_key
 from tarsy.record.integrity import EvidenceMarks, Integrity
 from tarsy.record.messages import Message, ToolOutcome
-from tarsy.record.provenance import ToldResult
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, Failure, ModelCallKind, State
 from tarsy.record.waiting import RunWaits
 

@@ -16,9 +16,9 @@ from tarsy.engine.conversation.state import CallTool, Conversation, unanswered_c
 from tarsy.engine.ports import Toolbox
 from tarsy.engine.run_context import RunContext
 from tarsy.plan.model import AgentPlan
+from tarsy.record.approvals.provenance import ArgumentOrigin
 from tarsy.record.ids import call_ref, event_id, idempotency_key, named_uuid, tool_call_id
 from tarsy.record.messages import Refusal, ToolOutcome
-from tarsy.record.provenance import ArgumentOrigin
 from tarsy.record.text import clean
 from tarsy.record.timeline import APPROVAL_NOTICE, Event, EventStatus, EventType
 from tarsy.record.waiting import ApprovalGiven, ApprovalQuestion, ApprovalWaits, RunWaits, Wait, WaitReason

@@ -41,8 +41,8 @@ from tarsy.plan.model import ExtractedFieldPlan, SummarizationPlan
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.ids import call_ref, event_id, idempotency_key, tool_call_id
+from tarsy.record.judging.replay import replay_metadata
 from tarsy.record.messages import Access, Message, Role, ToolOutcome
-from tarsy.record.replay import replay_metadata
 from tarsy.record.run import InteractionState
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType

@@ -28,7 +28,7 @@ from tarsy.engine.tool_calls.extraction import extracted_fields
 from tarsy.engine.tool_calls.loop_guard import GuardedCall, RepeatedCall
 from tarsy.engine.tool_calls.origin_check import CheckedOrigins, check_origins, check_outflow
 from tarsy.engine.tool_calls.summarization import too_long
-from tarsy.record.git_change import CHANGE_FOR_GIT
+from tarsy.record.approvals.git_change import CHANGE_FOR_GIT
 from tarsy.record.messages import Access, Refusal, ToolOutcome
 
 _RESULT = 3_000, 800

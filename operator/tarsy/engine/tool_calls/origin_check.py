@@ -23,8 +23,8 @@ from tarsy.engine.skills.agent_skills import AgentSkills
 from tarsy.masking import off_loop
 from tarsy.mcp.arguments.cascade import parse_arguments
 from tarsy.plan.model import DataFlowPlan
+from tarsy.record.approvals.provenance import RESULTS_A_PAGE, ArgumentOrigin, Origin, ToldResult, shown_origins
 from tarsy.record.messages import Refusal
-from tarsy.record.provenance import RESULTS_A_PAGE, ArgumentOrigin, Origin, ToldResult, shown_origins
 
 UNTRUSTED_DESTINATION = "UntrustedDestination"
 """Reason for which a call is refused that leads where only untrusted text says."""

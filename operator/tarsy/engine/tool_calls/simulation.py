@@ -16,8 +16,8 @@ from tarsy.engine.prompts.fence import fence, inline
 from tarsy.engine.prompts.template import template
 from tarsy.engine.run_context import RunContext
 from tarsy.engine.tool_calls.side_call import SideCall, obstacle, side_call
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import Message, Role, ToolDefinition, ToolOutcome
-from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import ModelCallKind
 
 MADE_UP: Final = "[Not recorded: a model made this answer up. It is no evidence, and no citation of it holds.]\n"

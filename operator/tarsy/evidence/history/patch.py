@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tarsy.evidence.fields import Object
-from tarsy.record.object_history import PatchStep
+from tarsy.record.reading.object_history import PatchStep
 
 MAX_STEPS = 100
 """Maximum steps of a patch; with more, the patch replaces the whole object."""

@@ -12,7 +12,7 @@ from tarsy.evidence.changes.change import Change, ChangeType, Source
 from tarsy.evidence.changes.managers import NEAR
 from tarsy.evidence.fields import one_line
 from tarsy.evidence.snapshot import Gap, ObjectKey
-from tarsy.record.object_history import ObjectVersion, Unwatched, VersionAction
+from tarsy.record.reading.object_history import ObjectVersion, Unwatched, VersionAction
 
 ONSET_BEFORE_ALERT = timedelta(days=1)
 """How long before its alert a failure may have begun for its changes to be read from the history."""

@@ -13,7 +13,7 @@ from tarsy.evidence.fields import Object, mapping, mappings, moment, string
 from tarsy.evidence.history.form import pack, unpack
 from tarsy.evidence.history.patch import Difference, difference
 from tarsy.evidence.workloads import TEMPLATE_PATHS, container_states
-from tarsy.record.object_history import (
+from tarsy.record.reading.object_history import (
     HistoryStep,
     ObjectHead,
     ObjectIdentity,

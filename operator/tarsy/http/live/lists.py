@@ -13,7 +13,7 @@ import asyncpg
 from tarsy.http.live.messages import ItemMessage, written
 from tarsy.http.live.send_queue import QueuedMessage, SendQueue
 from tarsy.http.views.investigations import InvestigationItem
-from tarsy.record.listing import InvestigationListItem
+from tarsy.record.reading.listing import InvestigationListItem
 from tarsy.store.reading.search import Filters, Search
 from tarsy.store.runs.run_heads import Head, Heads
 

@@ -17,7 +17,7 @@ from tarsy.http.route import CheckedRequest, Handler, Route
 from tarsy.http.routes.chat import unanswered
 from tarsy.http.views.chat import DesiredStateView
 from tarsy.kube.client import ApiError
-from tarsy.record.conditions import phase
+from tarsy.record.reading.conditions import phase
 
 _Kind = Literal["Investigation", "ChatMessage"]
 _Wanted = Literal["Cancelled", "Concluded"]

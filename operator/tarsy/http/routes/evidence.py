@@ -19,8 +19,8 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.lookup import find_run
 from tarsy.http.routes.parameters import RunQuery
 from tarsy.http.views.evidence import ChangesView, InvestigationChangesView, TriageView, VerdictView
+from tarsy.record.reading.trace import ToolCallTrace
 from tarsy.record.run import InteractionState
-from tarsy.record.trace import ToolCallTrace
 from tarsy.store.reading.trace import Trace
 
 MAX_TARGET: Final = 320

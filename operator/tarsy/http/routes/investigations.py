@@ -20,9 +20,9 @@ from tarsy.http.routes.lookup import located
 from tarsy.http.routes.parameters import Limit, Moment, Namespaces, Token
 from tarsy.http.views.investigations import InvestigationItem, InvestigationList, InvestigationView
 from tarsy.plan.model import Plan
-from tarsy.record.flaws import Flaw
-from tarsy.record.incident_outcome import IncidentOutcome
-from tarsy.record.listing import PagePosition
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.reading.flaws import Flaw
+from tarsy.record.reading.listing import PagePosition
 from tarsy.record.run import State
 from tarsy.record.words import state_of
 from tarsy.resources.v1alpha1.alert import Severity

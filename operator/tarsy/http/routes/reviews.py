@@ -27,7 +27,7 @@ from tarsy.http.views.reviews import (
     ReviewView,
 )
 from tarsy.kube.client import ApiError
-from tarsy.record.review import ReviewState, why_unreviewable
+from tarsy.record.judging.review import ReviewState, why_unreviewable
 from tarsy.resources.v1alpha1 import Investigation, Review
 from tarsy.store.judging.reviews import Reviews
 

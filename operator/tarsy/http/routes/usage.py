@@ -15,7 +15,7 @@ from tarsy.http.routes.parameters import Namespaces, TimeZone
 from tarsy.http.views.quality import EvalReport, QualityView, finding_counts, outcome_counts, review_report
 from tarsy.http.views.usage import DailyUsageView, UsageDay, UsageView
 from tarsy.plan.cron_times import named_zone
-from tarsy.record.usage_report import UsageBy, UsageDimension, calendar_days
+from tarsy.record.reading.usage_report import UsageBy, UsageDimension, calendar_days
 from tarsy.resources.v1alpha1 import EvalRun
 from tarsy.store.reading.reports import Reports
 

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.record.acted import ModelWord, StageActed
+from tarsy.record.approvals.acted import ModelWord, StageActed
 
 
 class ExecutedCallView(View):

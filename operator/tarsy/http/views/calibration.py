@@ -8,7 +8,7 @@ from pydantic import Field
 from tarsy.evals.calibration import ClassCalibration, calibrate, calibration_verdict
 from tarsy.http.models import View
 from tarsy.http.views.common import NEXT_PAGE
-from tarsy.record.review import JudgedFinding
+from tarsy.record.judging.review import JudgedFinding
 
 
 class CountView(View):

@@ -11,8 +11,8 @@ from pydantic import Field, StringConstraints
 
 from tarsy.http.models import Body, View
 from tarsy.http.views.common import NEXT_PAGE, STATE, FailureView, RunRef, Spent
+from tarsy.record.reading.trace import QuestionTrace
 from tarsy.record.run import State
-from tarsy.record.trace import QuestionTrace
 from tarsy.resources.meta import condition
 from tarsy.resources.schema import ObjectName
 from tarsy.resources.v1alpha1 import ChatMessage

@@ -16,8 +16,8 @@ from tarsy.http.models import View
 from tarsy.http.views.common import SHOWN_CONFIDENCE, STATE, Spent
 from tarsy.http.views.timeline import FindingView, ReplayView
 from tarsy.record.finding import Confidence
+from tarsy.record.reading.trace import AgentDetail, PlacedCall, StageDetail
 from tarsy.record.run import InvestigationRecord, State
-from tarsy.record.trace import AgentDetail, PlacedCall, StageDetail
 from tarsy.record.usage import Usage
 
 MOST_STEPS: Final = 20

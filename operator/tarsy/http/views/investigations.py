@@ -25,14 +25,14 @@ from tarsy.http.views.common import (
     Spent,
 )
 from tarsy.plan.model import Plan, PlannedBudget
-from tarsy.record.conditions import conditions
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.flaws import Flaw
-from tarsy.record.incident_outcome import IncidentOutcome
-from tarsy.record.listing import MOST_COUNTED, InvestigationCount, InvestigationListItem, InvestigationPage
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.judging.shown_confidence import HighVerdicts, shown_confidence
+from tarsy.record.reading.conditions import conditions
+from tarsy.record.reading.flaws import Flaw
+from tarsy.record.reading.listing import MOST_COUNTED, InvestigationCount, InvestigationListItem, InvestigationPage
+from tarsy.record.reading.trace import AgentDetail, RunInput, StageDetail
 from tarsy.record.run import DesiredState, InvestigationRecord, StageKind, State
-from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
-from tarsy.record.trace import AgentDetail, RunInput, StageDetail
 
 
 class Progress(View):

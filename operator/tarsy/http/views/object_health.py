@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.record.object_health import HourOfObject, RunOfObject
+from tarsy.record.reading.object_health import HourOfObject, RunOfObject
 
 
 class HourView(View):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.record.finding import Confidence
-from tarsy.record.precedent import Precedent, PrecedentEnding, PrecedentMatch
+from tarsy.record.judging.precedent import Precedent, PrecedentEnding, PrecedentMatch
 
 
 class PrecedentView(View):

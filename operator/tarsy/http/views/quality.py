@@ -10,7 +10,7 @@ from pydantic import Field
 from tarsy.http.models import View
 from tarsy.http.views.usage import UsageDay
 from tarsy.record.finding import Confidence
-from tarsy.record.usage_report import FindingCount, MeasuredSuite
+from tarsy.record.reading.usage_report import FindingCount, MeasuredSuite
 
 
 class VerdictCounts(View):

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.unstarted import UnstartedItem
-from tarsy.record.queue import Capacity, QueuedRun, SeenWorker, why_it_waits
-from tarsy.record.usage_report import QueueDepth
+from tarsy.record.reading.queue import Capacity, QueuedRun, SeenWorker, why_it_waits
+from tarsy.record.reading.usage_report import QueueDepth
 
 
 class WorkerView(View):

@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 from tarsy.http.models import Body, View
 from tarsy.http.views.common import NEXT_PAGE, SHOWN_CONFIDENCE
 from tarsy.record.finding import Confidence
-from tarsy.record.incident_outcome import IncidentOutcome
-from tarsy.record.review import QueuedReview, ReviewableRun, ReviewActivity, summarize_reviews, why_unreviewable
-from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.judging.review import QueuedReview, ReviewableRun, ReviewActivity, summarize_reviews, why_unreviewable
+from tarsy.record.judging.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.resources.schema import ObjectName
 from tarsy.resources.v1alpha1.review import FindingVerdict, ReviewNote, RootCauseObject
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tarsy.http.models import Body, View
 from tarsy.http.views.common import dollars
-from tarsy.record.score import ChainScores, MissingTool, ScoringTotals, StoredScore
+from tarsy.record.judging.score import ChainScores, MissingTool, ScoringTotals, StoredScore
 from tarsy.resources.v1alpha1.scoring import MAX_RESCORE_DAYS
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.record.seal import ErasedRun, FlawKind, PublishedSeal, SealReport
+from tarsy.record.reading.seal import ErasedRun, FlawKind, PublishedSeal, SealReport
 
 MAX_FLAWS = 200
 """Maximum number of flaws in a response; their number is complete."""

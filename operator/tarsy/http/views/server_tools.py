@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from tarsy.http.models import View
-from tarsy.record.tool_definition import KnownDefinition
+from tarsy.record.reading.tool_definition import KnownDefinition
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.mcp_server import MCPServer

@@ -15,11 +15,11 @@ from tarsy.http.models import View
 from tarsy.http.views.acted import ActedView
 from tarsy.http.views.common import NEWER_WORD, SHOWN_CONFIDENCE, STATE, FailureView, OtherRunView, RunRef
 from tarsy.record.finding import Claim, Confidence, Finding
-from tarsy.record.incident_outcome import IncidentOutcome
 from tarsy.record.integrity import Integrity
-from tarsy.record.replay import ReplayReport
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.judging.replay import ReplayReport
+from tarsy.record.judging.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.record.run import DesiredState, InvestigationRecord, State
-from tarsy.record.shown_confidence import HighVerdicts, shown_confidence
 from tarsy.record.timeline import EventStatus, EventType, TimelineEvent
 
 

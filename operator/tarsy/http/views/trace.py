@@ -17,10 +17,9 @@ from tarsy.http.views.common import NEWER_WORD, NEXT_PAGE, FailureView, RunRef, 
 from tarsy.http.views.investigations import AgentView, StageHead, head
 from tarsy.http.views.timeline import ClaimView
 from tarsy.record.dispatch import VerdictValue
+from tarsy.record.judging.replay import Rung
 from tarsy.record.messages import Access, Message, Role, ToolCall, ToolDefinition
-from tarsy.record.replay import Rung
-from tarsy.record.run import InteractionState, InvestigationRecord, ModelCallKind
-from tarsy.record.trace import (
+from tarsy.record.reading.trace import (
     AgentDetail,
     CallOwner,
     ModelCallDetail,
@@ -29,6 +28,7 @@ from tarsy.record.trace import (
     ToolCallDetail,
     ToolCallTrace,
 )
+from tarsy.record.run import InteractionState, InvestigationRecord, ModelCallKind
 
 
 class CallView(View):

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import dollars
-from tarsy.record.usage_report import DailyUsage, UsageBy, UsageDimension, UsageSum
+from tarsy.record.reading.usage_report import DailyUsage, UsageBy, UsageDimension, UsageSum
 
 
 class UsageItem(View):

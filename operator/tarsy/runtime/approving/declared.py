@@ -14,7 +14,7 @@ import yaml
 
 from tarsy.plan.approval_expressions import ARGUMENTS, NotEvaluated, evaluate
 from tarsy.plan.model import ApprovalPlan, ReachPlan, TargetRule
-from tarsy.record.approval_targets import MAX_OBJECTS, TargetName
+from tarsy.record.approvals.approval_targets import MAX_OBJECTS, TargetName
 
 _KEYS = frozenset({"apiVersion", "kind", "namespace", "name"})
 _FORMS = {

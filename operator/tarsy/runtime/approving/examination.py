@@ -8,7 +8,7 @@ from typing import Any
 from tarsy.engine.conversation.masking import Mask
 from tarsy.engine.ports import DryRun
 from tarsy.plan.model import ApprovalPlan, MaskingPlan, ServerPlan
-from tarsy.record.approval_targets import TargetName, TargetState, state_of
+from tarsy.record.approvals.approval_targets import TargetName, TargetState, state_of
 from tarsy.resources.v1alpha1.tool_approval import MAX_CLAIM
 from tarsy.runtime.approving.declared import DeclaredTarget, TargetsUnknown, as_bound, declared_targets
 from tarsy.runtime.approving.preview import shown_answer, shown_objects

@@ -12,7 +12,7 @@ import yaml
 
 from tarsy.engine.conversation.masking import Mask
 from tarsy.masking import without_secrets_or_withheld
-from tarsy.record.approval import plain_json
+from tarsy.record.approvals.approval import plain_json
 from tarsy.resources.v1alpha1.tool_approval import MAX_DIFF
 from tarsy.runtime.approving.declared import DeclaredTarget, manifests_in
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.kube.response_room import ResponseRoom, ResponseTooLarge
 from tarsy.mcp.errors import OpenFailed
-from tarsy.record.approval_targets import TargetName
+from tarsy.record.approvals.approval_targets import TargetName
 from tarsy.runtime.service_account_tokens import RunTokens
 
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

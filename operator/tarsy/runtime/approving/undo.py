@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from tarsy.engine.conversation.masking import Mask
 from tarsy.plan.approval_expressions import ARGUMENTS, BEFORE, MANIFEST, NotEvaluated, evaluate
 from tarsy.plan.model import ApprovalPlan
-from tarsy.record.approval import plain_json
+from tarsy.record.approvals.approval import plain_json
 from tarsy.resources.v1alpha1.tool_approval import MAX_ARGUMENTS, MAX_CLAIM
 from tarsy.runtime.approving.declared import manifests_in
 from tarsy.runtime.approving.preview import as_manifest, manifest_text

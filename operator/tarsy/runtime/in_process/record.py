@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tarsy.record.acted import ExecutedCall
+from tarsy.record.approvals.acted import ExecutedCall
+from tarsy.record.approvals.git_change import CHANGE_FOR_GIT, ChangeForGit
+from tarsy.record.approvals.provenance import ToldResult
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.first_attempt import MOST_CALLS, FirstAttempt, HandedOnCall
-from tarsy.record.git_change import CHANGE_FOR_GIT, ChangeForGit
 from tarsy.record.history import BudgetExceeded, PastCall
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks, Integrity
+from tarsy.record.judging.replay import ReplayedFrom, Rung
 from tarsy.record.messages import Access, Message, Role
-from tarsy.record.provenance import ToldResult
-from tarsy.record.replay import ReplayedFrom, Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionStart,

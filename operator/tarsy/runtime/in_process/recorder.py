@@ -14,17 +14,17 @@ from dataclasses import fields, replace
 from decimal import Decimal
 from uuid import UUID
 
-from tarsy.record.acted import ExecutedCall
+from tarsy.record.approvals.acted import ExecutedCall
+from tarsy.record.approvals.git_change import ChangeForGit
+from tarsy.record.approvals.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.first_attempt import FirstAttempt
-from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.judging.replay import Rung
 from tarsy.record.messages import Role, ToolOutcome
-from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
-from tarsy.record.replay import Rung
 from tarsy.record.run import (
     ExecutionOutcome,
     ExecutionRecord,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from tarsy.record.object_health import HourOfObject, RunOfObject
+from tarsy.record.reading.object_health import HourOfObject, RunOfObject
 from tarsy.store.database import call
 from tarsy.store.queries import load
 

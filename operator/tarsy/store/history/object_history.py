@@ -12,7 +12,7 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.object_history import (
+from tarsy.record.reading.object_history import (
     HistoryStep,
     ObjectHead,
     ObjectIdentity,

@@ -8,8 +8,8 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding, ReviewVerdict
-from tarsy.record.shown_confidence import HighVerdicts
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.store.database import call
 from tarsy.store.queries import load
 

@@ -15,7 +15,7 @@ import asyncpg
 
 from tarsy.observe.metric_table import INCIDENT_OUTCOMES
 from tarsy.observe.metrics import Metrics
-from tarsy.record.incident_outcome import (
+from tarsy.record.judging.incident_outcome import (
     IncidentCourse,
     IncidentOutcome,
     OutcomeDecision,

@@ -10,9 +10,9 @@ import asyncpg
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
 from tarsy.record.integrity import read_marks
+from tarsy.record.judging.precedent import read_precedents
+from tarsy.record.judging.recorded_run import AskedCall, AskedCalls, RecordedAgent, RecordedRun, RecordedToolCall
 from tarsy.record.messages import Access, ToolDefinition
-from tarsy.record.precedent import read_precedents
-from tarsy.record.recorded_run import AskedCall, AskedCalls, RecordedAgent, RecordedRun, RecordedToolCall
 from tarsy.record.run import ALERT_DATA, State
 from tarsy.record.timeline import NOTICE_TOOLS
 from tarsy.store.database import call

@@ -13,7 +13,7 @@ import asyncpg
 
 from tarsy.observe.metric_table import FINDING_VERDICTS
 from tarsy.observe.metrics import Metrics
-from tarsy.record.review import (
+from tarsy.record.judging.review import (
     MAX_REVIEW_ACTIVITIES,
     QueuedReview,
     ReviewableRun,

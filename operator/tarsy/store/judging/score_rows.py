@@ -7,7 +7,15 @@ from typing import Any, Final
 
 import asyncpg
 
-from tarsy.record.score import ChainScores, FailureTag, MissingTool, ReportedTool, Score, ScoreState, StoredScore
+from tarsy.record.judging.score import (
+    ChainScores,
+    FailureTag,
+    MissingTool,
+    ReportedTool,
+    Score,
+    ScoreState,
+    StoredScore,
+)
 
 MAX_REPORTED_TOOLS: Final = 20
 

@@ -18,7 +18,7 @@ import asyncpg
 from tarsy.observe.metric_table import SCORE_POINTS, SCORES, SCORING_TOKENS
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Finding
-from tarsy.record.score import (
+from tarsy.record.judging.score import (
     ChainScores,
     Score,
     ScoreState,

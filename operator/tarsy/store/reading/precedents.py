@@ -14,8 +14,8 @@ import asyncpg
 from tarsy.observe.metric_table import PRECEDENT_SEARCHES
 from tarsy.observe.metrics import Metrics
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.precedent import Precedent, PrecedentEnding, PrecedentMatch, rank_precedents
-from tarsy.record.review import ReviewVerdict
+from tarsy.record.judging.precedent import Precedent, PrecedentEnding, PrecedentMatch, rank_precedents
+from tarsy.record.judging.review import ReviewVerdict
 from tarsy.store.database import call
 from tarsy.store.errors import StoreError
 from tarsy.store.queries import Statement, load

@@ -1,7 +1,7 @@
 """Reads the queue for people: the workers, and the runs that wait.
 
 Decision: nothing of it is stored for this purpose alone. What a worker tells about itself is in its registration, and
-why a run waits is derived from both (`tarsy.record.queue`).
+why a run waits is derived from both (`tarsy.record.reading.queue`).
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from tarsy.record.queue import QueuedRun, SeenWorker
+from tarsy.record.reading.queue import QueuedRun, SeenWorker
 from tarsy.store.database import call
 from tarsy.store.queries import load
 

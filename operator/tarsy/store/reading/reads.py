@@ -14,9 +14,9 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.messages import Message
+from tarsy.record.reading.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.record.run import InvestigationRecord, ProviderChange, StageProgress
 from tarsy.record.timeline import TimelineEvent
-from tarsy.record.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.judging.calibration import MAX_JUDGED

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 import asyncpg
 
-from tarsy.record.usage_report import DailyUsage, DayUsage, FindingCount, MeasuredSuite, UsageDimension, UsageSum
+from tarsy.record.reading.usage_report import (
+    DailyUsage,
+    DayUsage,
+    FindingCount,
+    MeasuredSuite,
+    UsageDimension,
+    UsageSum,
+)
 from tarsy.store.database import call
 from tarsy.store.queries import load
 

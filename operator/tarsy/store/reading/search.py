@@ -17,9 +17,9 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.flaws import Flaw
-from tarsy.record.incident_outcome import IncidentOutcome
-from tarsy.record.listing import (
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.reading.flaws import Flaw
+from tarsy.record.reading.listing import (
     MOST_COUNTED,
     InvestigationCount,
     InvestigationListItem,

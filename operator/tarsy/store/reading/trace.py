@@ -12,10 +12,9 @@ from uuid import UUID
 
 import asyncpg
 
+from tarsy.record.judging.precedent import read_precedents
 from tarsy.record.messages import ToolCall, ToolDefinition
-from tarsy.record.precedent import read_precedents
-from tarsy.record.run import ModelCallKind
-from tarsy.record.trace import (
+from tarsy.record.reading.trace import (
     ModelCallDetail,
     ModelCallTrace,
     PlacedCall,
@@ -25,6 +24,7 @@ from tarsy.record.trace import (
     ToolCallDetail,
     ToolCallTrace,
 )
+from tarsy.record.run import ModelCallKind
 from tarsy.store.database import call
 from tarsy.store.queries import load
 from tarsy.store.reading import trace_rows

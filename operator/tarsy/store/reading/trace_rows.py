@@ -7,11 +7,11 @@ import asyncpg
 
 from tarsy.record.dispatch import HypothesisVerdict
 from tarsy.record.ids import call_ref
+from tarsy.record.judging.replay import Rung
 from tarsy.record.messages import Access
 from tarsy.record.newer_words import known_or_text
-from tarsy.record.replay import Rung
+from tarsy.record.reading.trace import AgentDetail, CallOwner, ModelCallTrace, QuestionTrace, StageDetail, ToolCallTrace
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
-from tarsy.record.trace import AgentDetail, CallOwner, ModelCallTrace, QuestionTrace, StageDetail, ToolCallTrace
 from tarsy.record.usage import Usage
 from tarsy.store import rows
 

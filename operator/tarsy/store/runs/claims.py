@@ -19,8 +19,8 @@ from tarsy.observe.metric_table import TERMINAL
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
-from tarsy.record.precedent import Precedent, read_precedents
-from tarsy.record.queue import WorkerOffer
+from tarsy.record.judging.precedent import Precedent, read_precedents
+from tarsy.record.reading.queue import WorkerOffer
 from tarsy.record.run import DesiredState, Failure, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.store.database import call

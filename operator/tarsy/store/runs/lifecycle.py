@@ -16,9 +16,9 @@ from tarsy.observe.metric_table import ACCEPTED, PRECEDENTS_TOLD, SWEPT, TERMINA
 from tarsy.observe.metrics import Metrics
 from tarsy.plan.model import Plan
 from tarsy.plan.reach import read_plan
-from tarsy.record.flaws import alert_key
 from tarsy.record.ids import event_id
-from tarsy.record.precedent import Precedent, stored_precedents
+from tarsy.record.judging.precedent import Precedent, stored_precedents
+from tarsy.record.reading.flaws import alert_key
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, State
 from tarsy.record.text import clean
 from tarsy.record.timeline import Event, EventStatus, EventType

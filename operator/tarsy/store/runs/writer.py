@@ -18,14 +18,14 @@ from uuid import UUID
 
 import asyncpg
 
-from tarsy.record.acted import ExecutedCall
+from tarsy.record.approvals.acted import ExecutedCall
+from tarsy.record.approvals.git_change import ChangeForGit
+from tarsy.record.approvals.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, OfferedTools, ToolCallResult, ToolCallStart
 from tarsy.record.finding import Evidence
 from tarsy.record.first_attempt import MOST_CALLS, FirstAttempt
-from tarsy.record.git_change import ChangeForGit
 from tarsy.record.history import BudgetExceeded, RunHistory
 from tarsy.record.messages import ToolDefinition, ToolOutcome
-from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.quota import QuotaRefused
 from tarsy.record.run import (
     ExecutionOutcome,

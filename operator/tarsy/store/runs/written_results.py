@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from tarsy.record.approvals.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.boundaries import ToolCallResult, ToolCallStart
 from tarsy.record.ids import call_ref
 from tarsy.record.integrity import EvidenceMarks
-from tarsy.record.provenance import RESULTS_A_PAGE, ToldResult
 from tarsy.record.run import ExecutionStart, StageStart
 from tarsy.record.text import clean
 

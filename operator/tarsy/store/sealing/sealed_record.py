@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.messages import ToolDefinition
-from tarsy.record.seal import ErasedRun, Flaw, FlawKind, PublishedSeal, SealReport
+from tarsy.record.reading.seal import ErasedRun, Flaw, FlawKind, PublishedSeal, SealReport
 from tarsy.store import columns
 from tarsy.store.database import call
 from tarsy.store.queries import load

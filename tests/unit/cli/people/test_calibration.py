@@ -8,7 +8,7 @@ import pytest
 from tarsy.cli.reports.calibration import list_calibration
 from tarsy.http.views.calibration import CalibrationList, ChainCalibration
 from tarsy.record.finding import Confidence
-from tarsy.record.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
 from unit.cli.people.doors import FakeDoor
 
 RIGHT, WRONG = ReviewVerdict.RIGHT, ReviewVerdict.WRONG

@@ -10,8 +10,8 @@ from tarsy.client.errors import ApiUseError
 from tarsy.http.views.common import FailureView
 from tarsy.http.views.timeline import FindingView
 from tarsy.record.finding import Confidence, Finding
+from tarsy.record.judging.shown_confidence import HighVerdicts
 from tarsy.record.run import State
-from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.timeline import EventType
 from unit.cli.people.doors import FakeDoor, event, head, page, told
 

@@ -22,8 +22,8 @@ from tarsy.http.views.trace import (
     ToolUse,
     TraceView,
 )
+from tarsy.record.judging.replay import Rung
 from tarsy.record.messages import Access, Role
-from tarsy.record.replay import Rung
 from tarsy.record.run import InteractionState, ModelCallKind, StageKind, State
 from unit.cli.people.doors import NOW, RUN, FakeDoor
 

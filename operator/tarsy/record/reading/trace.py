@@ -11,11 +11,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from tarsy.record.acted import StageActed
+from tarsy.record.approvals.acted import StageActed
 from tarsy.record.dispatch import HypothesisVerdict
+from tarsy.record.judging.precedent import Precedent
+from tarsy.record.judging.replay import Rung
 from tarsy.record.messages import Access, ToolCall, ToolDefinition
-from tarsy.record.precedent import Precedent
-from tarsy.record.replay import Rung
 from tarsy.record.run import DesiredState, Failure, InteractionState, ModelCallKind, StageKind, State
 from tarsy.record.usage import Usage
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from tarsy.record.finding import Confidence
-from tarsy.record.interval import wilson_interval
-from tarsy.record.review import JudgedFinding, ReviewVerdict
+from tarsy.record.judging.interval import wilson_interval
+from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
 
 ENOUGH_VERDICTS: Final = 20
 """Verdicts from which on a class of confidence is judged."""

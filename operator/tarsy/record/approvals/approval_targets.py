@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tarsy.record.approval import plain_json
+from tarsy.record.approvals.approval import plain_json
 
 MAX_OBJECTS = 16
 """Objects that one call may change, at most."""

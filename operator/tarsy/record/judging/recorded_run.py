@@ -6,8 +6,8 @@ from datetime import datetime
 from uuid import UUID
 
 from tarsy.record.integrity import EvidenceMarks
+from tarsy.record.judging.precedent import Precedent
 from tarsy.record.messages import Access, ToolDefinition
-from tarsy.record.precedent import Precedent
 
 
 @dataclass(frozen=True, slots=True)

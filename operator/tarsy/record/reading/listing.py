@@ -8,11 +8,11 @@ from typing import Final
 from uuid import UUID
 
 from tarsy.record.finding import Confidence, Finding
-from tarsy.record.flaws import Flaw
 from tarsy.record.history import BudgetExceeded
-from tarsy.record.incident_outcome import IncidentOutcome
+from tarsy.record.judging.incident_outcome import IncidentOutcome
+from tarsy.record.judging.shown_confidence import HighVerdicts
+from tarsy.record.reading.flaws import Flaw
 from tarsy.record.run import DesiredState, Failure, State
-from tarsy.record.shown_confidence import HighVerdicts
 from tarsy.record.usage import Usage
 
 MOST_COUNTED: Final = 1000

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from tarsy.record.finding import Confidence
-from tarsy.record.incident_outcome import IncidentOutcome
+from tarsy.record.judging.incident_outcome import IncidentOutcome
 
 MAX_REVIEW_ACTIVITIES: Final = 500
 """Entries that the log of an investigation holds at most."""

@@ -1,0 +1,1 @@
+"""Defines what people, judges, replays and later alerts say of a finding."""
