@@ -8,6 +8,7 @@ on.
 
 from collections.abc import Iterable
 from datetime import datetime
+from enum import Enum, auto
 
 import orjson
 
@@ -63,14 +64,27 @@ async def with_calibration(
     status, of_chain = calibrated_status(status, chain, found, floor, now), Key(chain.KIND, *key)
     # The first look of a process compares all statuses, for a verdict may have come while none ran.
     if (high.total or of_chain in context.shown_high) and context.shown_high.get(of_chain) != shown:
-        if await _show(chain, shown, verdicts, context):
+        left = await _show(chain, shown, verdicts, context)
+        if left is _Left.MORE:
             return status, SHOWING_SECONDS
-        context.shown_high[of_chain] = shown
+        if left is _Left.NOTHING:
+            context.shown_high[of_chain] = shown
     return status, CALIBRATION_SECONDS
 
 
-async def _show(chain: Chain, shown: str, verdicts: Verdicts, context: ReconcileContext) -> bool:
-    """Has the statuses of runs written again that show the confidence High otherwise; tells whether more are left.
+class _Left(Enum):
+    """Says which statuses a look has left as they are."""
+
+    NOTHING = auto()
+    MORE = auto()
+    """Those above what one look has written again."""
+
+    UNSEEN = auto()
+    """Those of objects that the watch has not told of: it has just begun, for the record knows which are deleted."""
+
+
+async def _show(chain: Chain, shown: str, verdicts: Verdicts, context: ReconcileContext) -> _Left:
+    """Has the statuses of runs written again that show the confidence High otherwise.
 
     Args:
         chain: of the runs.
@@ -81,9 +95,12 @@ async def _show(chain: Chain, shown: str, verdicts: Verdicts, context: Reconcile
     Raises:
         StoreError: Postgres is unavailable.
     """
-    written = 0
+    written, left = 0, _Left.NOTHING
     for run in await verdicts.high_findings((chain.metadata.namespace, chain.metadata.name), SHOWN_RUNS):
-        document = context.cache.finished(Key(Investigation.KIND, run.namespace, run.name))
+        key = Key(Investigation.KIND, run.namespace, run.name)
+        document = context.cache.finished(key)
+        if context.cache.version(key) is None:
+            left = _Left.UNSEEN
         raw = orjson.loads(document) if document is not None else {}
         if raw.get("metadata", {}).get("uid") != str(run.id):
             continue
@@ -91,12 +108,12 @@ async def _show(chain: Chain, shown: str, verdicts: Verdicts, context: Reconcile
         if (finding.get("shownConfidence") or finding.get("confidence")) == shown:
             continue
         if written == SHOWN_AT_ONCE:
-            return True
+            return _Left.MORE
         record = await context.store.reads.record(run.id)
         if record is not None:
             context.publish_again(record)
             written += 1
-    return False
+    return left
 
 
 def calibrated_status(

@@ -1,14 +1,20 @@
 """Tests what a Chain tells about the verdicts on its findings."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
-from tarsy.controllers.readiness.calibration import calibrated_status
+from tarsy.controllers.readiness.calibration import CALIBRATION_SECONDS, calibrated_status, with_calibration
 from tarsy.record.finding import Confidence
 from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
 from tarsy.resources.meta import Condition, condition
 from tarsy.resources.v1alpha1 import Chain, ChainStatus
+from tarsy.store.judging.calibration import ChainKey, FoundRun
+from unit.controllers.builders import raw, reconcile_context
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CHAIN = Chain.model_validate(
@@ -70,3 +76,37 @@ def test_without_a_verdict_nothing_is_told() -> None:
     before = calibrated_status(ChainStatus(), CHAIN, [JudgedFinding(Confidence.HIGH, ReviewVerdict.RIGHT)], 0.5, NOW)
     after = calibrated_status(before, CHAIN, [], 0.5, NOW)
     assert after.calibration is None and condition(after.conditions, "Calibrated") is None
+
+
+class Judged:
+    """Plays the stored verdicts: twelve of twenty findings were right, and one run shows the confidence High."""
+
+    run = FoundRun(uuid4(), "shop", "down")
+
+    async def judged(self, chains: Sequence[ChainKey]) -> dict[ChainKey, list[JudgedFinding]]:
+        rights = [ReviewVerdict.RIGHT] * 12 + [ReviewVerdict.WRONG] * 8
+        return {chain: [JudgedFinding(Confidence.HIGH, verdict) for verdict in rights] for chain in chains}
+
+    async def high_findings(self, chain: ChainKey, limit: int) -> list[FoundRun]:
+        return [self.run]
+
+
+async def test_a_run_that_the_watch_has_not_told_of_is_looked_at_again() -> None:
+    """A controller that has just started knows its Chains before its Investigations."""
+    published: list[Any] = []
+    judged: Any = Judged()
+
+    async def record(run: UUID) -> UUID:
+        return run
+
+    store: Any = SimpleNamespace(record=record)
+    context = reconcile_context(SimpleNamespace(), store, publish_again=published.append)
+    for _ in range(2):
+        _, seconds = await with_calibration(ChainStatus(), CHAIN, judged, context, NOW)
+        assert seconds == CALIBRATION_SECONDS and not published
+    status = {"conditions": [{"type": "Finished", "status": "True"}], "finding": {"confidence": "High"}}
+    meta = {"uid": str(judged.run.id), "namespace": "shop"}
+    context.cache.put(raw("Investigation", "down", {"alertRef": {"name": "a"}}, status, **meta))
+    for _ in range(2):
+        await with_calibration(ChainStatus(), CHAIN, judged, context, NOW)
+    assert published == [judged.run.id], "written again once"
