@@ -197,7 +197,7 @@ async def test_a_reader_pauses_and_follows_a_running_timeline(chromium: "Browser
 
 
 async def test_the_end_of_a_running_timeline_stays_in_view_until_the_reader_scrolls_up(chromium: "Browser") -> None:
-    page = await chromium.new_page(viewport={"width": 1280, "height": 500})
+    page = await chromium.new_page(viewport={"width": 1280, "height": 500}, bypass_csp=True)
     await opened(page, "fixtures.html?state=investigation-running")
     await page.locator(".timeline .row:last-child .event").wait_for()
     grow = "(more) => { document.querySelector('.timeline .row:last-child .event').style.minHeight = `${more}px`; }"
