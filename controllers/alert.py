@@ -13,11 +13,12 @@ folded into that one (`tarsy.controllers.incidents.keys`).
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from tarsy.controllers.incidents.keys import folded_status, leader_again, leader_of
 from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.clock import wall_clock
 from tarsy.controllers.machinery.context import ControllerSettings, ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.lookup import look_up
@@ -34,11 +35,6 @@ from tarsy.resources.v1alpha1.alert import InvestigationRef
 from tarsy.resources.v1alpha1.common import ConditionType
 
 _NAME_LIMIT = 63
-
-
-def wall_clock() -> datetime:
-    """Returns the current time, by which alerts grow old."""
-    return datetime.now(UTC)
 
 
 async def reconcile(alert: Alert, context: ReconcileContext) -> float | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tarsy.controllers.machinery.clock import wall_clock
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.schedules.alerts import (
@@ -48,11 +49,6 @@ class _Fired:
     reason: str
     message: str
     alert: Alert | None = None
-
-
-def wall_clock() -> datetime:
-    """Returns the time of the machine."""
-    return datetime.now(UTC)
 
 
 async def reconcile(

@@ -236,9 +236,10 @@ class Publisher:
             return spec.alert.severity
         if (ref := spec.alert_ref) is None:
             return None
-        alert = self._cache.get(Alert, namespace, ref.name)
-        if investigation.status.severity is None:  # what was told before stays, so the API is asked once
+        if investigation.status.severity is None:
             alert = await look_up(Alert, namespace, ref.name, self._cache, self._client, uid=ref.uid)
+        else:  # what was told before stays, so the API is asked once
+            alert = self._cache.get(Alert, namespace, ref.name)
         return alert.spec.severity if alert is not None and ref.uid in (None, alert.metadata.uid) else None
 
 

@@ -1,11 +1,13 @@
 """Opens the views that are built from fixtures, without a server."""
 
+import contextlib
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page, Route
+    from playwright.async_api import Browser, Page, Route
 
 BUILT = Path(__file__).parents[2] / "build" / "page-fixtures"
 ORIGIN = "http://fixtures.test"
@@ -21,6 +23,16 @@ SETTLED = """async () => {
     before = now;
   }
 }"""
+
+
+@contextlib.asynccontextmanager
+async def new_page(browser: "Browser", **options: Any) -> AsyncIterator["Page"]:
+    """Opens a page of 1280 x 800 pixels, with these options of its context."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+    page = await context.new_page()
+    page.set_default_timeout(30_000)
+    yield page
+    await context.close()
 
 
 async def opened(page: "Page", path: str) -> None:

@@ -1,14 +1,14 @@
 """Uses the views with fixture data as a person does: follows links, presses keys, prints."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
 
 from browser.conftest import SCREENSHOTS
-from browser.fixture_pages import opened, opened_state
+from browser.fixture_pages import new_page, opened, opened_state
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -16,20 +16,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.fixture(autouse=True)
-def gate() -> Iterator[None]:
-    """Replaces the fixture of the folder: no stack is needed here."""
-    yield
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: "Browser") -> AsyncIterator["Page"]:
     """A page of 1280 x 800 pixels."""
-    context = await chromium.new_context(viewport={"width": 1280, "height": 800}, timezone_id="UTC")
-    page = await context.new_page()
-    page.set_default_timeout(30_000)
-    yield page
-    await context.close()
+    async with new_page(chromium, timezone_id="UTC") as page:
+        yield page
 
 
 async def test_a_flaw_of_a_run_leads_to_the_list_of_those_that_have_it(page: "Page") -> None:

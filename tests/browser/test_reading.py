@@ -1,12 +1,12 @@
 """Reads the views with fixture data as an on-call engineer does: what was asked for, what is known, what to do."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 
-from browser.fixture_pages import opened_state
+from browser.fixture_pages import new_page, opened_state
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -14,20 +14,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.fixture(autouse=True)
-def gate() -> Iterator[None]:
-    """Replaces the fixture of the folder: no stack is needed here."""
-    yield
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: "Browser") -> AsyncIterator["Page"]:
     """A page of 1280 x 800 pixels, two hours east of UTC."""
-    context = await chromium.new_context(viewport={"width": 1280, "height": 800}, timezone_id="Africa/Cairo")
-    page = await context.new_page()
-    page.set_default_timeout(30_000)
-    yield page
-    await context.close()
+    async with new_page(chromium, timezone_id="Africa/Cairo") as page:
+        yield page
 
 
 async def test_what_has_not_started_is_listed_with_its_reason_and_remedy(page: "Page") -> None:

@@ -8,7 +8,6 @@ the window. The pictures are in build/screenshots for people.
 import asyncio
 import gzip
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,12 +49,6 @@ UNANSWERED = """() => {
   const text = shown.join('').replace(/\\s+/g, ' ');
   return window.answers.filter((answer) => !text.includes(answer));
 }"""
-
-
-@pytest.fixture(autouse=True)
-def gate() -> Iterator[None]:
-    """Replaces the fixture of the folder: no stack is needed here."""
-    yield
 
 
 async def _states(page: "Page") -> list[str]:

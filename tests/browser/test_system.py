@@ -1,12 +1,12 @@
 """Tests the view System: what waits, which object is broken, and what would run, by mouse and by keys."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 
-from browser.fixture_pages import ORIGIN, drawn, opened_state
+from browser.fixture_pages import ORIGIN, drawn, new_page, opened_state
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -14,19 +14,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.fixture(autouse=True)
-def gate() -> Iterator[None]:
-    """Replaces the fixture of the folder: no stack is needed here."""
-    yield
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: "Browser") -> "AsyncIterator[Page]":
     """A page of a window of 1280 x 800 pixels."""
-    page = await chromium.new_page(viewport={"width": 1280, "height": 800})
-    page.set_default_timeout(30_000)
-    yield page
-    await page.close()
+    async with new_page(chromium) as page:
+        yield page
 
 
 async def test_what_waits_the_longest_comes_first_with_its_reason(page: "Page") -> None:

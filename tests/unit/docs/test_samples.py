@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from hack.site.pages import written
 from typer.main import get_command
 
 from tarsy.cli.main import app
@@ -18,20 +17,11 @@ from tarsy.cli.plugin import new_app
 from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.v1alpha1 import KINDS
+from unit.docs.printed import CHECKOUT, blocks
 
-CHECKOUT = Path(__file__).parents[3]
-_BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _PROGRAMS = {"tarsy": get_command(app), "kubectl tarsy": get_command(new_app())}
 _COMMAND = re.compile(r"^(?:\$ )?(kubectl tarsy|tarsy) (\S.*)$")
 _TARGET = re.compile(r"^(?:\$ )?make ([a-z][a-z-]*)", re.MULTILINE)
-
-
-def blocks(*languages: str) -> Iterator[tuple[str, str]]:
-    """The blocks of code of these languages, without their indentation, each with its page."""
-    for page, text in sorted(written().items()):
-        for found in _BLOCK.finditer(text):
-            if found[2] in languages:
-                yield page, re.sub(f"^{found[1]}", "", found[3], flags=re.MULTILINE)
 
 
 def objects() -> Iterator[tuple[str, dict[str, Any]]]:
