@@ -343,6 +343,10 @@ class Live(Protocol):
         """Whether the run has a follower now, who sees a text only once its event is on record."""
         ...
 
+    def when_followed(self, tell: Callable[[], None]) -> AbstractContextManager[None]:
+        """Calls `tell` each time the run, without a follower before, gets one; until the context ends."""
+        ...
+
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """The text of a streaming event begins; `pieces` grows, and is all of it at any time."""
         ...

@@ -1,6 +1,7 @@
 """Holds the context of one run: its ports, and the state that its agents share."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -35,6 +36,10 @@ class NoFollowers:
     """The followers of a run that nobody follows."""
 
     followed = False
+
+    def when_followed(self, _: Callable[[], None]) -> AbstractContextManager[None]:
+        """Never calls it."""
+        return nullcontext()
 
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """Does nothing."""

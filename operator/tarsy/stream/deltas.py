@@ -116,11 +116,26 @@ class RunDeltas:
         self._open: dict[UUID, Sequence[str]] = {}
         self._texts: dict[UUID, _Text] = {}
         self._grown: set[UUID] = set()
+        self._to_tell: list[Callable[[], None]] = []
 
     @property
     def followed(self) -> bool:
         """Whether the run is followed now."""
         return self.run in self._sender.followed
+
+    @contextmanager
+    def when_followed(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Calls `tell` each time the run, without a follower before, gets one; until the context ends."""
+        self._to_tell.append(tell)
+        try:
+            yield
+        finally:
+            self._to_tell.remove(tell)
+
+    def follower_came(self) -> None:
+        """Tells that the run is followed from now on."""
+        for tell in list(self._to_tell):
+            tell()
 
     def began(self, event: UUID, pieces: Sequence[str]) -> None:
         """Registers the text of an event; the caller appends to `pieces`."""
@@ -201,7 +216,11 @@ class Deltas:
         run, anew = told
         new = run not in self.followed
         self.followed[run] = self._clock() + self._keep
-        if (new or anew) and run in self._runs:
+        if run not in self._runs:
+            return
+        if new:
+            self._runs[run].follower_came()
+        if new or anew:
             self._runs[run].anew()
 
     @contextmanager

@@ -20,6 +20,7 @@ from unit.engine.build import agent, plan, stage
 
 ELSEWHERE = Path(__file__).parent / "elsewhere.py"
 ANSWER = "The disk of node-7 is full because of its logs.\nThe password: hunter22xyz was found there.\nClean it.\n"
+SAID = "The disk of node-7 is full because of its logs.\n"
 SHOWN = ANSWER.replace("hunter22xyz", "[MASKED_PASSWORD]")
 
 
@@ -88,6 +89,28 @@ async def test_words_are_read_along_with_and_the_event_has_the_whole(dsn: str, p
         assert closed["event"]["content"].strip() == SHOWN.strip()
         await early.until(lambda m: m["type"] == "investigation.changed" and m["run"]["state"] == "completed")
         assert "hunter" not in json.dumps(early.told + late.told)
+
+
+async def test_a_follower_that_comes_amid_a_stream_is_shown_its_text_and_a_crash_leaves_its_event(
+    dsn: str, pool: asyncpg.Pool
+) -> None:
+    run = await accepted(pool)
+    reads = Reads(pool)
+    async with serving(dsn, pool) as api, api.socket() as socket:
+        async with elsewhere(dsn) as speaker:
+            speaker.say(SAID)
+            async with asyncio.timeout(30):
+                while True:
+                    record = await reads.record(run.id)
+                    if record is not None and record.stages:
+                        break
+                    await asyncio.sleep(0.02)
+            assert await reads.timeline(run.id) == [], "nobody follows it"
+            await socket.ask("subscribe", CHANNEL)
+            assert await read_along(socket, SAID) == SAID
+        (event,) = await reads.timeline(run.id)
+        shown = next(m for m in socket.told if m["type"] == "timelineEvent.created")
+        assert (str(event.id), event.status) == (shown["event"]["id"], EventStatus.STREAMING)
 
 
 @pytest.mark.heavy("reading along is beside it")

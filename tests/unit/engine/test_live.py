@@ -5,15 +5,14 @@ from uuid import UUID
 
 import pytest
 
+from tarsy.engine.run_context import NoFollowers
 from tarsy.plan.model import AgentPlan, Strategy
 from tarsy.record.timeline import EventType
 from unit.engine.build import Answer, agent, plan, scene, single, stage
 
 
-class Reader:
+class Reader(NoFollowers):
     """Keeps what it is told."""
-
-    followed = False
 
     def __init__(self) -> None:
         self.open: dict[UUID, Sequence[str]] = {}

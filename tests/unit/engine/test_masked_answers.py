@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tarsy.engine.conversation.masking import WITHHELD
+from tarsy.engine.model_calls.late_events import LATE_SECONDS
 from tarsy.llm.protocol import CodeExecutionChunk, GroundingChunk, GroundingKind, GroundingSource
 from tarsy.masking import default_masker
 from tarsy.plan.model import AgentLimits, Strategy
@@ -157,7 +158,7 @@ def test_what_tools_of_the_provider_show_is_masked_from_the_first_moment() -> No
     page = GroundingChunk(
         GroundingKind.SEARCH, (f"password={SECRET}",), (GroundingSource("", f"https://x:{SECRET}@wiki"),)
     )
-    s = start(Answer("done", native=(code, page), pause=1.0))
+    s = start(Answer("done", native=(code, page), pause=LATE_SECONDS + 1.0))
     write = s.recorder.write_events
 
     async def written(events: object) -> None:

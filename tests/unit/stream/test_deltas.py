@@ -114,6 +114,23 @@ async def test_who_comes_in_the_middle_is_told_the_text_from_its_beginning(wire:
         assert wire.deltas()[1:] == [Delta(EVENT, 17, "often")]
 
 
+async def test_the_engine_is_told_when_a_run_without_followers_gets_one(wire: Wire) -> None:
+    told: list[bool] = []
+    async with speaking(wire) as run:
+        with run.when_followed(lambda: told.append(run.followed)):
+            wire.told(str(uuid4()))
+            assert told == []
+            wire.told(str(RUN))
+            wire.told(f"{RUN} anew")
+            assert told == [True], "it is followed already"
+            wire.now += 31.0
+            wire.told(str(RUN))
+            assert told == [True, True], "nobody followed it meanwhile"
+            wire.now += 31.0
+        wire.told(str(RUN))
+    assert told == [True, True]
+
+
 async def test_what_comes_between_two_ticks_is_one_message(wire: Wire) -> None:
     async with speaking(wire) as run:
         wire.told(str(RUN))

@@ -27,7 +27,7 @@ from tarsy.engine.model_calls.events import (
     thinking_event,
     wait_event,
 )
-from tarsy.engine.model_calls.late_events import LATE_SECONDS, LateEvents
+from tarsy.engine.model_calls.late_events import LateEvents
 from tarsy.engine.model_calls.repetition import RepeatedText, first_only
 from tarsy.engine.model_calls.response import ModelResponse, Waiting
 from tarsy.engine.model_calls.text_calls import take_calls
@@ -145,7 +145,7 @@ class _Reception:
         self.timeouts = timeouts(provider, conversation.limits)
         self.clock = CallClock(provider, self.timeouts)
         self.cut = Cut()
-        self.late = LateEvents(world.recorder.write_events, lambda: 0.0 if world.live.followed else LATE_SECONDS)
+        self.late = LateEvents(world.recorder.write_events, world.live)
         self._answer = answer
         self._conversation = conversation
         self._call = call
