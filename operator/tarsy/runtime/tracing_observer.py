@@ -8,11 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from tarsy.engine.changes_stage import SERVER
+from tarsy.engine.skills.agent_skills import LOAD_SKILL
+from tarsy.evidence.briefing import Source
 from tarsy.llm.providers import gen_ai_provider_name
 from tarsy.observe.logs import bind
 from tarsy.observe.tracing import Attributes, RunTrace, SpanStyle, Tracing
 from tarsy.plan.model import Plan
 from tarsy.record.boundaries import ModelCallResult, ModelCallStart, ToolCallResult, ToolCallStart
+from tarsy.record.dispatch import DISPATCH_TOOLS
 from tarsy.record.finding import Finding
 from tarsy.record.ids import call_ref
 from tarsy.record.run import ExecutionOutcome, ExecutionStart, RunOutcome, StageOutcome, StageStart, State
@@ -23,6 +27,10 @@ from tarsy.store.runs.claims import ClaimedRun
 
 _TOOL_ERROR = "tool_error"
 OUTCOME_UNKNOWN = "outcome_unknown"
+_OWN_TOOLS = frozenset(
+    {*((SERVER, source.value) for source in Source), *(("", tool) for tool in (LOAD_SKILL, *DISPATCH_TOOLS))}
+)
+"""Tools that no tool server has: the engine answers them."""
 OTHER_TOOL = "_OTHER"
 """The name of a tool that its model made up: what a model writes is not for traces."""
 
@@ -100,11 +108,12 @@ class TracingObserver(RunObserver):
                 "gen_ai.agent.name": execution.agent,
                 "gen_ai.agent.id": f"{self._chain}/{execution.agent}",
                 "gen_ai.agent.version": self._version,
-                "gen_ai.provider.name": self._provider(execution.provider),
-                "gen_ai.request.model": execution.model,
                 "tarsy.execution": str(execution.id),
                 "tarsy.strategy": execution.strategy,
             }
+            if execution.model:
+                about["gen_ai.provider.name"] = self._provider(execution.provider)
+                about["gen_ai.request.model"] = execution.model
             name = f"invoke_agent {execution.display_name}"
             self._trace.begin(execution.id, name, self._styled(about), of=execution.stage)
 
@@ -139,7 +148,8 @@ class TracingObserver(RunObserver):
     def tool_call_began(self, call: ToolCallStart) -> None:
         """Begins the span of a tool call, and makes it the current one of this task."""
         if self._trace:
-            known = (call.server, call.tool) in self._tools
+            served = (call.server, call.tool) in self._tools
+            known = served or (call.server, call.tool) in _OWN_TOOLS
             tool = call.tool if known else OTHER_TOOL
             about: dict[str, Any] = {
                 "gen_ai.operation.name": "execute_tool",
@@ -149,9 +159,9 @@ class TracingObserver(RunObserver):
                 "tarsy.call": str(call.id),
                 "tarsy.tool.made": call.made,
             }
-            if known:
+            if known and call.server:
                 about["tarsy.tool.server"] = call.server
-            if known and call.made:
+            if served and call.made:
                 about["mcp.method.name"] = "tools/call"
                 about["network.transport"] = "pipe" if call.server in self._piped else "tcp"
             if known and self._style.content:
@@ -159,7 +169,7 @@ class TracingObserver(RunObserver):
             if call.refused is not None:
                 about["tarsy.tool.refused"] = call.refused
             name = f"execute_tool {tool}"
-            self._trace.begin(call.id, name, self._styled(about), of=call.execution, outside=call.made)
+            self._trace.begin(call.id, name, self._styled(about), of=call.execution, outside=served and call.made)
             self._trace.enter(call.id)
 
     def tool_call_answered(self, call: UUID) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,10 @@ CREATED, LATER = "2026-05-04T01:00:00Z", "2026-05-04T02:30:00Z"
 
 def read(source, document, route=ROUTE):
     return parse_body(source, json.dumps(document).encode()).read(route)
+
+
+def sample(sender):
+    return json.loads((SAMPLES / f"{sender}.json").read_text("utf-8"))
 
 
 def pagerduty(kind="incident.triggered", **data):
@@ -76,6 +81,64 @@ def test_a_trigger_fires_with_group_type_and_severity(source):
     said = read(source, document)
     assert (said.firing, said.group, said.alert_type, said.severity) == (True, group, alert_type, severity)
     assert said.labels["__source__"] == source
+
+
+SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "senders"
+
+
+def test_there_is_a_sample_of_each_sender_whose_labels_a_route_can_match():
+    assert {path.stem for path in SAMPLES.iterdir()} == set(EVERY)
+    assert {name: read(name, sample(name)).labels for name in EVERY} == {
+        "pagerduty": read("pagerduty", pagerduty()).labels | {"__source__": "pagerduty"},
+        "grafana": {
+            "alertname": "CheckoutSlow",
+            "namespace": "shop",
+            "deployment": "checkout",
+            "__source__": "grafana",
+        },
+        "datadog": {
+            "env": "prod",
+            "team": "db",
+            "role": "orders",
+            "monitor": "1234",
+            "title": "[Triggered] Disk of the orders database is full",
+            "priority": "P2",
+            "scope": "role:orders",
+            "url": "https://app.datadoghq.com/monitors/1234",
+            "__source__": "datadog",
+        },
+        "argocd": {
+            "application": "shop",
+            "namespace": "shop",
+            "project": "web",
+            "health": "Degraded",
+            "phase": "Succeeded",
+            "sync": "Synced",
+            "revision": "5e4bd7c0",
+            "__source__": "argocd",
+        },
+        "flux": {
+            "kind": "Kustomization",
+            "name": "shop",
+            "namespace": "flux-system",
+            "reason": "HealthCheckFailed",
+            "controller": "kustomize-controller",
+            "revision": "main@sha1:5e4bd7c0",
+            "__source__": "flux",
+        },
+    }
+
+
+@pytest.mark.parametrize("source", EVERY)
+def test_a_sample_fires_as_its_sender_does(source):
+    said = read(source, sample(source))
+    assert (said.firing, said.alert_type) == (True, "CheckoutSlow" if source == "grafana" else EVERY[source][2])
+
+
+@pytest.mark.parametrize("key", ["revision", "kustomize.toolkit.fluxcd.io/revision", "helm.toolkit.fluxcd.io/revision"])
+def test_flux_names_the_revision_with_or_without_the_group_of_its_object(key):
+    more = {"kustomize.toolkit.fluxcd.io/originRevision": "other", "commit_status": "update"}
+    assert read("flux", flux(metadata={key: "main@sha1:abc"} | more)).labels["revision"] == "main@sha1:abc"
 
 
 @pytest.mark.parametrize("source", EVERY)

@@ -22,15 +22,16 @@ from tarsy.observe import logs
 from tarsy.observe.tracing import SpanStyle, Tracing, first_span
 from tarsy.observe.tracing_export import RunIds
 from tarsy.plan.model import Plan
+from tarsy.record.boundaries import ToolCallStart
 from tarsy.record.finding import Claim, Confidence, Finding
 from tarsy.record.ids import call_ref
 from tarsy.record.messages import ToolOutcome
-from tarsy.record.run import DesiredState, RunOutcome, State
+from tarsy.record.run import DesiredState, ExecutionStart, RunOutcome, State
 from tarsy.record.usage import Usage
 from tarsy.runtime import run as run_module
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.run_control import LocalLease, RunControl
-from tarsy.runtime.tracing_observer import evaluated
+from tarsy.runtime.tracing_observer import TracingObserver, evaluated
 from unit.engine.build import FakeToolboxes, ScriptedModels, agent, call, plan, stage
 from unit.engine.clock import in_virtual_time
 from unit.engine.memory import MemoryRecorder, Record
@@ -177,6 +178,33 @@ def test_content_is_in_the_spans_where_it_is_asked_for(monkeypatch: pytest.Monke
     (answer,) = json.loads(attributes(first)["gen_ai.output.messages"])
     assert [part["type"] for part in answer["parts"]] == ["text", "tool_call", "tool_call"]
     assert "gen_ai.input.messages" not in attributes(second)  # all of it is in the spans before
+
+
+def test_a_stage_without_a_model_names_none_and_its_own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Stage(monkeypatch, style=SpanStyle(openinference=True))
+
+    async def observed() -> None:  # in a task of its own, whose log lines have stage and agent
+        trace = s.tracing.run(RUN, 1, "run", {})
+        observer = TracingObserver(s.plan, trace)
+        observer.execution_began(ExecutionStart(run_id(2), run_id(3), 0, "tarsy", "changes", "changes", "", ""))
+        names = [("tarsy", "triage"), ("", "load_skill"), ("", "dispatch_agent"), ("tarsy", CANARY), ("", CANARY)]
+        for number, (server, tool) in enumerate(names, 4):
+            made = call(f"{server}.{tool}" if server else tool, f"c{number}")
+            start = ToolCallStart(run_id(number), run_id(2), 0, number, 0, made, server, tool, f"k{number}")
+            observer.tool_call_began(start)
+            observer.tool_call_answered(start.id)
+        trace.close()
+
+    in_virtual_time(observed())
+
+    said = attributes(s.spans["invoke_agent changes"])
+    assert not {"gen_ai.provider.name", "gen_ai.request.model", "llm.provider"} & said.keys()
+    tools = [name for name in s.spans if name.startswith("execute_tool")]
+    assert sorted(tools) == [f"execute_tool {name}" for name in ("_OTHER", "dispatch_agent", "load_skill", "triage")]
+    triage = s.spans["execute_tool triage"]
+    assert attributes(triage)["tarsy.tool.server"] == "tarsy" and triage.kind is SpanKind.INTERNAL
+    assert not [span for span in s.exporter.get_finished_spans() if "mcp.method.name" in attributes(span)]
+    assert CANARY not in "".join(span.to_json() for span in s.exporter.get_finished_spans())
 
 
 @pytest.mark.parametrize("content", [False, True])

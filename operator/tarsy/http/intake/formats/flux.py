@@ -31,6 +31,11 @@ class _FluxEvent(SentModel):
     metadata: dict[str, str] | None = None
 
 
+def _revision(metadata: Mapping[str, str]) -> str | None:
+    """Returns the revision, whose key Flux sends alone or with the API group of the object before it."""
+    return next((value for key, value in sorted(metadata.items()) if key.rpartition("/")[2] == "revision"), None)
+
+
 def read_flux(document: Mapping[str, Any]) -> Notification:
     """Returns the notification of an event about an object of Flux.
 
@@ -51,7 +56,7 @@ def read_flux(document: Mapping[str, Any]) -> Notification:
                 "namespace": about.namespace,
                 "reason": event.reason,
                 "controller": event.reporting_controller,
-                "revision": (event.metadata or {}).get("revision"),
+                "revision": _revision(event.metadata or {}),
             }
         ),
         group=f"{about.kind}/{about.namespace}/{about.name}",
