@@ -249,7 +249,7 @@ async def test_over_http_it_prints_its_address_and_serves_many(kubeconfig: Path)
     )
     try:
         assert process.stdout
-        url = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().strip()
+        url = (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
         assert POD in await call(url, "list_resources", kind="Pod", namespace="shop")
         texts = await asyncio.gather(*(call(url, "get_logs", namespace="shop", pod=POD) for _ in range(3)))
         assert all("PAYMENT_API_URL is not set" in text for text in texts)

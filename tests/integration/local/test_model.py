@@ -304,7 +304,7 @@ async def test_a_process_of_its_own_serves_a_file_until_it_is_told_to_end(
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout
-    base_url = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().strip()
+    base_url = (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
     async with http.get(f"{base_url}/models") as response:
         assert response.status == 401
     process.send_signal(signal.SIGTERM)
