@@ -23,7 +23,7 @@ from tarsy.app.lifecycle import Shutdown, until_stopped
 from tarsy.app.process import ProcessContext, connected, pass_on
 from tarsy.app.settings.processes import OperatorSettings
 from tarsy.app.settings.work_topics import ReconcileSettings
-from tarsy.app.worker import WORKER_CHANNELS, new_worker
+from tarsy.app.worker import WORKER_CHANNELS, new_worker, pass_on_to_worker
 from tarsy.controllers.history.recorder import HistoryLimits, HistoryRecorder, HistoryWatches
 from tarsy.controllers.machinery.active import ActiveController, PeriodicWork
 from tarsy.controllers.machinery.context import (
@@ -58,6 +58,7 @@ from tarsy.runtime.judge_call import JUDGE_SECONDS
 from tarsy.runtime.judge_models import JudgeModels
 from tarsy.runtime.rate_limiter import RateLimiters, RunModels
 from tarsy.runtime.service_account_tokens import cluster_of
+from tarsy.runtime.worker import WorkerWakeups
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.git_texts import GitTextStore
 from tarsy.store.history.object_history import ObjectHistory
@@ -81,7 +82,7 @@ from tarsy.store.runs.lifecycle import Runs
 from tarsy.store.runs.notices import Notices
 from tarsy.store.runs.rate_limit_slots import ProviderSlots
 from tarsy.store.runs.revisions import Revisions
-from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL
+from tarsy.store.runs.wakeups import RUN_CHANNEL
 from tarsy.store.runs.workloads import Workloads
 from tarsy.store.slack import SlackQuestions
 from tarsy.store.tool_definitions import ToolDefinitions
@@ -142,7 +143,7 @@ async def run_product(
     notifier = Notifier(pool)
     metrics.read_record(Gauges(pool).read)
     runs = Runs(pool, notifier.notify, metrics)
-    wake, changed = asyncio.Event(), asyncio.Event()
+    wake, changed = WorkerWakeups(), asyncio.Event()
     channels = (*WORKER_CHANNELS, RUN_CHANNEL)
     listener = Listener(settings.database.listen_url or settings.database.url, channels)
     deltas = Deltas(pool, listener.hear)
@@ -156,11 +157,11 @@ async def run_product(
     async with asyncio.TaskGroup() as group:
         group.create_task(notifier.run())
         group.create_task(listener.run())
-        group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
         group.create_task(pass_on(listener, RUN_CHANNEL, changed))
         controlling = group.create_task(controller.run())
         group.create_task(turnstiles.run())
         if worker is not None:
+            group.create_task(pass_on_to_worker(listener, wake))
             group.create_task(deltas.run())
             group.create_task(worker.run())
 

@@ -28,6 +28,8 @@ from tarsy.observe.metrics_server import serve_metrics
 _log = logging.getLogger(__name__)
 ASK_SECONDS = 2.0
 WATCH_SECONDS = 5.0
+METRICS_SECONDS = 30.0
+"""What a killed process counted later than this before its end may be missing, if nobody read metrics since."""
 SILENT_SECONDS = 60.0
 """A process that has reported before and does not for so long is replaced."""
 START_SECONDS = 300.0
@@ -105,9 +107,9 @@ class Supervisor:
 
     async def text(self) -> bytes:
         """Formats the metrics of the pod."""
-        await self._ask_all()
+        await self._ask_all(metrics=True)
         own = await self._metrics.text()
-        return combine([own, self._ended, *(one.report.metrics.encode() for one in self._running.values())])
+        return combine([own, self._ended, *(one.metrics for one in self._running.values())])
 
     async def _keep(self, share: Share) -> None:
         """Runs one process of the pod, and replaces it when it ends."""
@@ -146,12 +148,12 @@ class Supervisor:
         finally:
             await process.stop(STOP_SECONDS)
             del self._running[share.number]
-            self._ended = combine([self._ended, lasting(process.report.metrics.encode())])
+            self._ended = combine([self._ended, lasting(process.metrics)])
 
     async def _watch(self, process: WorkerProcess) -> None:
         """Asks a process for a report again and again, and kills it when it does not answer for long."""
         while True:
-            await process.ask(ASK_SECONDS)
+            await process.ask(ASK_SECONDS, metrics=time.monotonic() - process.counted_at >= METRICS_SECONDS)
             self._was_ready = self._was_ready or process.ready
             now = time.monotonic()
             if now - process.started_at >= STEADY_SECONDS:
@@ -161,10 +163,10 @@ class Supervisor:
                 process.kill()
             await asyncio.sleep(WATCH_SECONDS)
 
-    async def _ask_all(self) -> dict[int, bool]:
-        """Asks all processes for a report; returns which answered."""
+    async def _ask_all(self, *, metrics: bool = False) -> dict[int, bool]:
+        """Asks all processes for a report, with or without metrics; returns which answered."""
         running = list(self._running.values())
-        answers = await asyncio.gather(*(process.ask(ASK_SECONDS) for process in running))
+        answers = await asyncio.gather(*(process.ask(ASK_SECONDS, metrics=metrics) for process in running))
         return {process.number: answered for process, answered in zip(running, answers, strict=True)}
 
     async def _why_not_ready(self) -> str | None:

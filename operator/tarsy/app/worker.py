@@ -23,7 +23,7 @@ from tarsy.runtime.object_reader import ClusterObjects
 from tarsy.runtime.rate_limiter import RateLimiters
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
-from tarsy.runtime.worker import Worker
+from tarsy.runtime.worker import Worker, WorkerWakeups
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.runs.claims import ClaimedRun, Claims
 from tarsy.store.runs.lifecycle import Runs
@@ -57,7 +57,7 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
         async with connecting as connections:
             pool = connections.pool
             connections.metrics.pull(PROCESSES, lambda: {(): 1})
-            notifier, wake = Notifier(pool), asyncio.Event()
+            notifier, wake = Notifier(pool), WorkerWakeups()
             listener = Listener(settings.database.listen_url or settings.database.url, WORKER_CHANNELS)
             turnstiles = RateLimiters(ProviderSlots(pool, notifier.notify), listener.subscribe, connections.metrics)
             deltas = Deltas(pool, listener.hear)
@@ -72,7 +72,7 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
             async with asyncio.TaskGroup() as group:
                 group.create_task(notifier.run())
                 group.create_task(listener.run())
-                group.create_task(pass_on(listener, QUEUE_CHANNEL, wake))
+                group.create_task(pass_on_to_worker(listener, wake))
                 group.create_task(turnstiles.run())
                 group.create_task(deltas.run())
                 group.create_task(worker.run())
@@ -80,6 +80,23 @@ async def work(settings: WorkerProcessSettings, share: Share, serve: ServeReport
                 connections.readiness.start()
 
     await until_stopped(main)
+
+
+async def pass_on_to_worker(listener: Listener, wake: WorkerWakeups) -> None:
+    """Wakes a worker at each notification about the queue.
+
+    It polls for claims. A heartbeat follows only what may have changed a desired state: it comes soon by itself.
+
+    Args:
+        listener: listens to Postgres.
+        wake: of the worker.
+    """
+    with listener.subscribe(QUEUE_CHANNEL, "") as changes:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(pass_on(listener, QUEUE_CHANNEL, wake.claim))
+            while True:
+                if await changes.wait():
+                    wake.beat.set()
 
 
 def _settings(settings: WorkerProcessSettings, share: Share, *, alone: bool) -> WorkerSettings:
@@ -93,7 +110,7 @@ def new_worker(
     settings: WorkerSettings,
     connections: ProcessContext,
     notify: NotifyFunction,
-    wake: asyncio.Event,
+    wake: WorkerWakeups,
     turnstiles: RateLimiters,
     deltas: Deltas,
 ) -> Worker:
@@ -103,7 +120,7 @@ def new_worker(
         settings: the limits and the lease.
         connections: of the process.
         notify: sends a notification of Postgres.
-        wake: set when a run may be claimable.
+        wake: wakes it.
         turnstiles: the rate limiters of LLMProviders.
         deltas: stores and publishes streamed text.
     """

@@ -1,9 +1,9 @@
 """Connects the supervisor of a pod with each of its worker processes, over a socket that the process inherits.
 
 The supervisor sends the settings first: they hold the address of the database, which belongs neither into a command
-line nor into an environment. After that an empty frame asks for a report, and the process answers with its metrics and
-its readiness; it reports once more before it ends. The end of the stream tells the process that the supervisor is gone.
-A frame is its length in four bytes and a body.
+line nor into an environment. After that a frame asks for a report: an empty one for readiness, `METRICS` for metrics as
+well, which cost milliseconds of CPU. The process reports both once more before it ends. The end of the stream tells the
+process that the supervisor is gone. A frame is its length in four bytes and a body.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ from tarsy.observe.metrics import Metrics
 
 _LENGTH = struct.Struct(">I")
 _CLOSE_SECONDS = 1.0
+METRICS = b"metrics"
+"""Body of a frame that asks for a report with metrics."""
 
 
 class Order(BaseModel):
@@ -35,11 +37,11 @@ class Order(BaseModel):
 
 
 class Report(BaseModel):
-    """Metrics of a worker process in the text format of Prometheus, and why it is not ready; None: it is."""
+    """Why a worker process is not ready; None: it is. `metrics`, in the text format of Prometheus, if asked for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    metrics: str = ""
+    metrics: str | None = None
     why_not_ready: str | None = "starting"
 
 
@@ -89,14 +91,14 @@ class Reporter:
         """
         reader, writer = await asyncio.open_unix_connection(sock=self._channel)
 
-        async def report() -> None:
+        async def report(asked: bytes) -> None:
             why_not = "stopping" if shutdown.asked.is_set() else readiness.why_not()
-            told = Report(metrics=(await metrics.text()).decode(), why_not_ready=why_not)
-            writer.write(frame(told.model_dump_json().encode()))
+            counted = (await metrics.text()).decode() if asked == METRICS else None
+            writer.write(frame(Report(metrics=counted, why_not_ready=why_not).model_dump_json().encode()))
 
         async def answer() -> None:
-            while await read_frame(reader) is not None:
-                await report()
+            while (asked := await read_frame(reader)) is not None:
+                await report(asked)
             end_like_parent()
 
         async with asyncio.TaskGroup() as group:
@@ -105,7 +107,7 @@ class Reporter:
                 yield
             finally:
                 answering.cancel()
-                await report()
+                await report(METRICS)
                 writer.close()
                 with contextlib.suppress(TimeoutError, ConnectionError):
                     async with asyncio.timeout(_CLOSE_SECONDS):

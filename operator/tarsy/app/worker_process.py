@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Sequence
 
-from tarsy.app.worker_channel import Order, Report, frame, read_frame
+from tarsy.app.worker_channel import METRICS, Order, Report, frame, read_frame
 
 _log = logging.getLogger(__name__)
 _LAST_REPORT_SECONDS = 1.0
@@ -16,7 +16,8 @@ _LAST_REPORT_SECONDS = 1.0
 class WorkerProcess:
     """A running worker process. Use `start` to make one, and `stop` to end it.
 
-    `report` is its last report, received at `heard_at` (monotonic seconds; its start, while there is none).
+    `report` is its last report, received at `heard_at` (monotonic seconds; its start, while there is none). `metrics`,
+    received at `counted_at`, are those of the last report that has any.
     """
 
     def __init__(
@@ -36,10 +37,11 @@ class WorkerProcess:
         self.number = number
         self.pid = process.pid
         self.report = Report()
-        self.heard_at = self.started_at = time.monotonic()
+        self.metrics = b""
+        self.heard_at = self.counted_at = self.started_at = time.monotonic()
         self._process = process
         self._writer = writer
-        self._heard = asyncio.Event()
+        self._heard, self._counted = asyncio.Event(), asyncio.Event()
         self._listening = asyncio.create_task(self._listen(reader))
 
     @classmethod
@@ -80,12 +82,17 @@ class WorkerProcess:
         """Whether it has reported at all."""
         return self.heard_at > self.started_at
 
-    async def ask(self, seconds: float) -> bool:
-        """Asks for a report; returns whether one came within `seconds`."""
+    async def ask(self, seconds: float, *, metrics: bool = False) -> bool:
+        """Asks for a report; returns whether one came in time.
+
+        Args:
+            seconds: time for the answer.
+            metrics: whether it must contain metrics.
+        """
         if self._listening.done():
             return False
-        heard = self._heard
-        self._writer.write(frame(b""))
+        heard = self._counted if metrics else self._heard
+        self._writer.write(frame(METRICS if metrics else b""))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await heard.wait()
@@ -128,6 +135,10 @@ class WorkerProcess:
                 self.heard_at = time.monotonic()
                 heard, self._heard = self._heard, asyncio.Event()
                 heard.set()
+                if self.report.metrics is not None:
+                    self.metrics, self.counted_at = self.report.metrics.encode(), self.heard_at
+                    counted, self._counted = self._counted, asyncio.Event()
+                    counted.set()
         except ValueError as error:
             _log.error("worker process %d sent no report: %s", self.number, error)
             self.kill()

@@ -12,6 +12,7 @@ import os
 import random
 import secrets
 import socket
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from uuid import UUID
 
@@ -32,11 +33,29 @@ LAPSE_SECONDS = (0.05, 0.15)
 """Between the end of another worker's lease and the claim of its runs; random, so that workers take turns."""
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerWakeups:
+    """What whoever hears of a change wakes a worker with.
+
+    Args:
+        claim: a run may be claimable.
+        beat: a desired state may have changed.
+    """
+
+    claim: asyncio.Event = field(default_factory=asyncio.Event)
+    beat: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def set(self) -> None:
+        """Wakes the worker for both."""
+        self.claim.set()
+        self.beat.set()
+
+
 class Worker:
     """One worker.
 
     Args:
-        wake: set by whoever hears that something may be claimable or that a desired state changed.
+        wake: makes it claim, or read the desired states of its runs, before it is due.
         metrics: what is counted for people to see.
     """
 
@@ -45,7 +64,7 @@ class Worker:
         claims: Claims,
         runner: Runner,
         settings: WorkerSettings,
-        wake: asyncio.Event,
+        wake: WorkerWakeups,
         metrics: Metrics | None = None,
     ) -> None:
         self._claims = claims
@@ -54,12 +73,13 @@ class Worker:
         self._metrics.pull(HELD, self._held)
         self._runner = runner
         self._settings = settings
-        self._wake = wake
-        self._beat_now = asyncio.Event()
+        self._wake = wake.claim
+        self._beat_now = wake.beat
         self._runs: dict[UUID, tuple[int, RunControl]] = {}
         self._claiming = asyncio.Lock()
         self._draining = False
         self._idle = asyncio.Event()
+        self._ended = 0
         self._lapse_at = math.inf
         self._lapse_read_at = -math.inf
 
@@ -184,18 +204,18 @@ class Worker:
                 questions = 0 if self._draining else self._settings.questions - answering
                 # No longer than a heartbeat may wait for its turn; what was claimed unheard is handed back.
                 async with self._claiming, asyncio.timeout(self._settings.heartbeat_seconds):
-                    most, each = self._settings.global_limit, self._settings.namespace_limit
+                    most, each, ended = self._settings.global_limit, self._settings.namespace_limit, self._ended
                     for claimed in await self._claims.claim(
-                        identity, free, most, questions=questions, namespace_limit=each
+                        identity, free, most, questions=questions, namespace_limit=each, ended=ended
                     ):
                         self._start(claimed, lease, group)
+                    self._ended -= ended
             except (StoreError, TimeoutError) as error:
                 _log.warning("worker %s could not claim: %s", identity, str(error) or "no answer in time")
             seconds = await self._seconds_to_next_claim(identity)
             try:
                 async with asyncio.timeout(seconds):
                     await self._wake.wait()
-                self._beat_now.set()
             except TimeoutError:
                 continue
 
@@ -228,8 +248,11 @@ class Worker:
             finally:
                 if self._runs.get(claimed.id) == (claimed.attempt, control):  # else it was claimed again meanwhile
                     del self._runs[claimed.id]
+                self._ended += 1
                 self._note_idle()
                 self._wake.set()
+                if self._draining:
+                    self._beat_now.set()  # which hands it back
 
         what, first = kind(claimed.parent is not None), claimed.attempt == 1
         self._metrics.add(CLAIMED, kind=what, attempt="first" if first else "resumed")

@@ -26,7 +26,7 @@ from tarsy.store import rows
 from tarsy.store.database import call
 from tarsy.store.migrate import plan_version
 from tarsy.store.queries import load
-from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.wakeups import CLAIMABLE, QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 from tarsy.store.sealing import seal
 
 QUESTIONS_WITH_WORK = 20
@@ -79,7 +79,7 @@ class Questions:
             if self._metrics is not None:
                 self._metrics.add(ACCEPTED, kind="question")
         if asked:
-            self._notify(QUEUE_CHANNEL, "")
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
         return asked
 
     async def unfinished(self, about: UUID) -> list[UUID]:

@@ -18,7 +18,7 @@ from tarsy.record.run import Failure, RunOutcome, State
 from tarsy.store.database import call
 from tarsy.store.queries import load
 from tarsy.store.runs.closing import close_run
-from tarsy.store.runs.wakeups import QUEUE_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.wakeups import CLAIMABLE, QUEUE_CHANNEL, NotifyFunction, silent
 
 REFUSED_STATE = "TQ001"
 """SQLSTATE of a model call that does not fit."""
@@ -93,7 +93,7 @@ class Quotas:
         published = await call(self._pool, f"write the limits of InvestigationQuota {namespace}/{name}", write)
         if published:
             await self.settle_ended()  # calls that ended in the meantime did not see the quota
-            self._notify(QUEUE_CHANNEL, "")
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
         return published
 
     async def settle_ended(self) -> None:
@@ -119,7 +119,7 @@ class Quotas:
             await connection.execute(*self._sql["delete"](uid=uid))
 
         await call(self._pool, f"delete quota {uid}", write)
-        self._notify(QUEUE_CHANNEL, "")
+        self._notify(QUEUE_CHANNEL, CLAIMABLE)
 
     async def published(self) -> dict[str, tuple[str, str]]:
         """Returns namespace and name of all quotas that are published, by uid."""

@@ -13,7 +13,7 @@ from tarsy.llm.protocol import Chunk, EndChunk, GenerateRequest, LLMClient, Text
 from tarsy.plan.model import ProviderPlan
 from tarsy.runtime.run import Runner, RunnerOptions
 from tarsy.runtime.settings import WorkerSettings
-from tarsy.runtime.worker import Worker
+from tarsy.runtime.worker import Worker, WorkerWakeups
 from tarsy.store.database import open_pool
 from tarsy.store.runs.claims import Claims
 from tarsy.store.runs.lifecycle import Runs
@@ -48,7 +48,7 @@ class Models:
 async def main(dsn: str) -> None:
     """Works until it is killed."""
     pool = await open_pool(dsn)
-    notifier, wake = Notifier(pool), asyncio.Event()
+    notifier, wake = Notifier(pool), WorkerWakeups()
     listener = Listener(dsn, (FOLLOW_CHANNEL,))
     deltas = Deltas(pool, listener.hear)
     runner = Runner(

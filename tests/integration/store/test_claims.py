@@ -14,6 +14,7 @@ from tarsy.store.migrate import plan_version
 from tarsy.store.reading.reads import Reads
 from tarsy.store.runs.claims import CLAIM_LOCK, ClaimedRun, Claims
 from tarsy.store.runs.lifecycle import Runs
+from tarsy.store.runs.wakeups import QUEUE_CHANNEL
 
 _WAITING_FOR_LOCK = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
@@ -275,3 +276,32 @@ async def test_the_next_lapse_is_that_of_another_worker_that_holds_runs(pool: as
     assert seconds is not None and seconds <= 0
     assert len(await claims.claim(me, 1, 100)) == 1
     assert await claims.seconds_to_next_lapse(me) is None
+
+
+@pytest.mark.parametrize(
+    ("waiting", "free", "ended", "told"),
+    [
+        (0, 5, 3, []),  # nothing waits
+        (3, 5, 3, []),  # all that waited is taken
+        (5, 2, 2, []),  # each place is taken again; what waits is beyond the limits
+        (5, 2, 0, []),
+        (5, 1, 2, ["claimable"]),
+        (5, 0, 1, ["claimable"]),  # a worker that drains
+    ],
+)
+async def test_places_that_a_worker_leaves_are_told_to_others(
+    pool: asyncpg.Pool, waiting: int, free: int, ended: int, told: list[str]
+) -> None:
+    await _accept(pool, waiting)
+    heard: list[str] = []
+    claims = Claims(pool, lambda channel, payload: heard.append(payload) if channel == QUEUE_CHANNEL else None)
+    await claims.claim(await worker(pool), free, 10, ended=ended)
+    assert heard == told
+
+
+async def test_a_place_that_no_limit_lets_a_worker_take_is_told_to_others(pool: asyncpg.Pool) -> None:
+    await _accept(pool, 1)
+    heard: list[str] = []
+    claims = Claims(pool, lambda channel, payload: heard.append(channel))
+    assert await claims.claim(await worker(pool), 1, 0, ended=1) == []
+    assert heard == [QUEUE_CHANNEL]

@@ -66,7 +66,14 @@ class FakeQueue:
         return held
 
     async def claim(
-        self, worker: UUID, free: int, global_limit: int, *, questions: int = 0, namespace_limit: int | None = None
+        self,
+        worker: UUID,
+        free: int,
+        global_limit: int,
+        *,
+        questions: int = 0,
+        namespace_limit: int | None = None,
+        ended: int = 0,
     ) -> list[ClaimedRun]:
         if self.claim_hangs:
             await asyncio.Event().wait()

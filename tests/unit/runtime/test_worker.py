@@ -7,7 +7,8 @@ from uuid import UUID
 from tarsy.record.run import DesiredState, RunOutcome, State
 from tarsy.runtime.run_control import RunControl
 from tarsy.runtime.settings import WorkerSettings
-from tarsy.runtime.worker import Worker
+from tarsy.runtime.worker import Worker, WorkerWakeups
+from tarsy.store.errors import StoreUnavailable
 from tarsy.store.runs.claims import ClaimedRun
 from unit.engine.clock import in_virtual_time
 from unit.runtime.fakes import FakeQueue, FakeRunner, run_id
@@ -21,7 +22,7 @@ class House:
     def __init__(self, *waiting: int, places: int = 20) -> None:
         self.queue = FakeQueue(list(waiting))
         self.runner = FakeRunner(self.hang)
-        self.wake = asyncio.Event()
+        self.wake = WorkerWakeups()
         self.settings = WorkerSettings(places=places)
         self.task: asyncio.Task[None] | None = None
 
@@ -534,3 +535,39 @@ def test_a_run_whose_claim_was_under_way_when_draining_began_is_handed_back() ->
     in_virtual_time(main())
     assert house.queue.leases == {} and house.queue.ended == {}
     assert house.runner.now == {}
+
+
+def test_wake_ups_of_claims_do_not_beat_and_those_of_desired_states_do() -> None:
+    house = House(1)
+    beats: list[int] = []
+
+    house.live(
+        (1.0, house.wake.claim.set),
+        (1.1, lambda: beats.append(house.queue.beats)),
+        (1.2, house.wake.beat.set),
+        (1.3, lambda: beats.append(house.queue.beats)),
+        seconds=2,
+    )
+
+    assert beats == [0, 1]
+
+
+def test_a_claim_is_told_how_many_runs_have_ended_and_a_failed_one_does_not_count() -> None:
+    house = House(1, 2)
+    house.runner.act = house.finishing_after(1)
+    original, told, failed = house.queue.claim, [], []
+
+    async def claim(
+        worker: UUID, free: int, global_limit: int, *, ended: int, **others: int | None
+    ) -> list[ClaimedRun]:
+        if ended and not failed:
+            failed.append(ended)
+            raise StoreUnavailable("Postgres is away")
+        told.append(ended)
+        return await original(worker, free, global_limit)
+
+    house.queue.claim = claim  # type: ignore[method-assign,assignment]
+
+    house.live(seconds=6)
+
+    assert sum(told) == 2 and len(failed) == 1

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tarsy.runtime.settings import WorkerSettings
-from tarsy.runtime.worker import Worker
+from tarsy.runtime.worker import Worker, WorkerWakeups
 from tarsy.store.errors import SchemaMismatch, StoreUnavailable
 from unit.engine.clock import in_virtual_time
 from unit.runtime.fakes import FakeQueue, FakeRunner
@@ -30,7 +30,7 @@ async def _never(*_: object) -> None:
 def worker(*refusals: Exception) -> Worker:
     queue = Queue([])
     queue.refusals = refusals
-    return Worker(queue, FakeRunner(_never), WorkerSettings(), asyncio.Event())  # type: ignore[arg-type]
+    return Worker(queue, FakeRunner(_never), WorkerSettings(), WorkerWakeups())  # type: ignore[arg-type]
 
 
 def test_worker_that_may_not_register_any_more_ends_and_says_why() -> None:

@@ -2,8 +2,9 @@
 
 A claim is one transaction under one advisory lock: counting the runs in progress and taking new ones is one step, so
 limits are exact. The pure function `choose_runs` decides. A run whose worker died counts for no limit until it is
-claimed again. Every process of an installation is woken by every run that is accepted or ends; one statement without
-the lock tells most of them that nothing waits. A run that begins to wait after it is announced by a wake-up of its own.
+claimed again. Every process of an installation is woken by every run that is accepted; one statement without the lock
+tells most of them that nothing waits. A run that begins to wait after it is announced by a wake-up of its own. The
+place of a run that ends is taken by its own worker, which wakes the others only if something waits that it leaves.
 """
 
 from collections import Counter, defaultdict
@@ -29,7 +30,7 @@ from tarsy.store.migrate import newest
 from tarsy.store.queries import load
 from tarsy.store.quotas import Withheld
 from tarsy.store.runs.closing import close_run
-from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.wakeups import CLAIMABLE, QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 
 CLAIM_LOCK = 7_261_979_002
 """Advisory lock under which runs are counted and claimed."""
@@ -265,11 +266,13 @@ class Claims:
         *,
         questions: int = 0,
         namespace_limit: int | None = None,
+        ended: int = 0,
     ) -> list[ClaimedRun]:
         """Claims pending and orphaned runs within the global, namespace and chain limits.
 
         Questions are claimed besides, one about an investigation at a time: a person waits for the answer, so the
-        limits of runs do not apply to them.
+        limits of runs do not apply to them. Other workers are woken if something waits, and fewer were claimed than the
+        worker has `ended`.
 
         Args:
             worker: a registered worker.
@@ -277,6 +280,7 @@ class Claims:
             global_limit: maximum runs in progress in the whole installation.
             questions: maximum questions to claim.
             namespace_limit: maximum runs in progress of one namespace, and maximum answers; None: no limit.
+            ended: runs and answers of this worker that have ended since its last claim.
 
         Raises:
             WorkerLost: the worker is not registered, or has expired.
@@ -285,11 +289,14 @@ class Claims:
 
         unreadable: list[bool] = []
         changed: list[UUID] = []
+        waiting = True
 
         async def take(connection: asyncpg.Connection) -> list[ClaimedRun]:
+            nonlocal waiting
             unreadable.clear()
             changed.clear()
-            if not await connection.fetchval(*self._sql["worth_a_claim"](worker=worker)):
+            waiting = bool(await connection.fetchval(*self._sql["worth_a_claim"](worker=worker)))
+            if not waiting:
                 return []
             async with connection.transaction():
                 await connection.execute(*self._sql["lock"](key=CLAIM_LOCK))
@@ -302,9 +309,9 @@ class Claims:
                 await withheld.mark_triaged(connection, ids)
                 return await self._take(connection, worker, ids, unreadable)
 
-        if free <= 0 and questions <= 0:
-            return []
-        claimed = await call(self._pool, "claim investigations", take)
+        claimed = [] if free <= 0 and questions <= 0 else await call(self._pool, "claim investigations", take)
+        if waiting and len(claimed) < ended:
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
         for run in (*(run.id for run in claimed), *changed):
             self._notify(RUN_CHANNEL, str(run))
         for question in unreadable:
@@ -390,7 +397,7 @@ class Claims:
 
         released = await call(self._pool, f"release investigation {run}", delete)
         if released:
-            self._notify(QUEUE_CHANNEL, "")
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
         return released
 
     async def deregister(self, worker: UUID) -> None:
@@ -400,7 +407,7 @@ class Claims:
             await connection.execute(*self._sql["deregister"](worker=worker))
 
         await call(self._pool, f"deregister worker {worker}", delete)
-        self._notify(QUEUE_CHANNEL, "")
+        self._notify(QUEUE_CHANNEL, CLAIMABLE)
 
 
 def _running(rows: Sequence[asyncpg.Record]) -> _Running:

@@ -31,7 +31,7 @@ from tarsy.store.queries import load
 from tarsy.store.runs.claims import CLAIM_LOCK
 from tarsy.store.runs.closing import close_run
 from tarsy.store.runs.parking import ParkingLimits
-from tarsy.store.runs.wakeups import QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
+from tarsy.store.runs.wakeups import CLAIMABLE, QUEUE_CHANNEL, RUN_CHANNEL, NotifyFunction, silent
 from tarsy.store.sealing import seal
 from tarsy.store.text import clean_or_none
 
@@ -162,7 +162,7 @@ class Runs:
                 self._metrics.add(ACCEPTED, kind="investigation")
                 for one in run.precedents:
                     self._metrics.add(PRECEDENTS_TOLD, ending=one.ending.value)
-            self._notify(QUEUE_CHANNEL, "")
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
             self._notify(RUN_CHANNEL, str(run.id))
         return accepted
 
@@ -251,7 +251,7 @@ class Runs:
             raise LeaseLost(f"Attempt {attempt} of investigation {run} no longer holds the lease.")
         if full is None:
             self._notify(RUN_CHANNEL, str(run))
-            self._notify(QUEUE_CHANNEL, "")
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
         return full
 
     async def wake(self, run: UUID) -> bool:
@@ -265,7 +265,7 @@ class Runs:
 
         woken = await call(self._pool, f"wake investigation {run}", update)
         if woken:
-            self._notify(QUEUE_CHANNEL, "")
+            self._notify(QUEUE_CHANNEL, CLAIMABLE)
             self._notify(RUN_CHANNEL, str(run))
         return woken
 
@@ -325,6 +325,8 @@ class Runs:
     ) -> None:
         """Ends a run and deletes its lease; this is the last write of an attempt.
 
+        Its worker claims next (`Claims.claim`), and tells other workers if something waits that it does not take.
+
         Args:
             run: the investigation.
             attempt: the one that holds the lease.
@@ -352,7 +354,6 @@ class Runs:
         if not await call(self._pool, f"finish investigation {run}", close, remaining=remaining):
             raise LeaseLost(f"Attempt {attempt} of investigation {run} no longer holds the lease.")
         self._notify(RUN_CHANNEL, str(run))
-        self._notify(QUEUE_CHANNEL, "")
 
     async def expire_overdue(self, grace_seconds: float) -> list[UUID]:
         """Ends overdue and cancelled runs that no live worker holds, and returns their ids.

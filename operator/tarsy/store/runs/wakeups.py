@@ -7,7 +7,10 @@ so every reader also polls.
 from collections.abc import Callable
 
 QUEUE_CHANNEL = "tarsy_queue"
-"""A run may be claimable, or a desired state changed. No payload."""
+"""A run may be claimable. The payload is `CLAIMABLE` if that is all; without one, a desired state may have changed."""
+
+CLAIMABLE = "claimable"
+"""Payload of wake-ups that concern claims only: heartbeats need not read the desired states again."""
 
 RUN_CHANNEL = "tarsy_run"
 """A run changed; the payload is the investigation's id."""
