@@ -1,9 +1,9 @@
-"""Calls tools over streamable HTTP by one request each, in the session that the SDK opened.
+"""Lists and calls tools over streamable HTTP by one request each, in the session that the SDK opened.
 
-The SDK opens the session, lists its tools, listens to it and closes it. A call through the SDK takes four to five times
-the CPU of the request itself: queues between tasks, three parses of each message, a general HTTP client. Here the SDK's
-session stamps a call, so that both versions of the protocol send the same as the SDK, and aiohttp sends it, to
-addresses that are checked like all others (`tarsy.outbound`).
+The SDK opens the session, listens to it and closes it. A request through the SDK takes four to five times the CPU of
+the request itself: queues between tasks, three parses of each message, a general HTTP client. Here the SDK's session
+stamps a request, so that both versions of the protocol send the same as the SDK, and aiohttp sends it, to addresses
+that are checked like all others (`tarsy.outbound`).
 
 Failures become the same JSON-RPC errors as in `tarsy.mcp.sdk_http`, with the same sentences.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+import mcp_types as types
 from mcp.client import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
@@ -87,7 +88,7 @@ def http_session(
 
 
 class HttpCalls:
-    """Calls tools of one server; shared by successive sessions, closed with the connection.
+    """Lists and calls tools of one server; shared by successive sessions, closed with the connection.
 
     Args:
         endpoint: Settings of the requests.
@@ -102,19 +103,35 @@ class HttpCalls:
         self._next = _FIRST_ID
         self._notices: set[asyncio.Task[None]] = set()
 
-    async def call(self, session: ClientSession, params: dict[str, Any]) -> dict[str, Any]:
-        """Sends `tools/call` and returns the unparsed result.
+    async def tools(self, session: ClientSession, cursor: str | None) -> types.ListToolsResult:
+        """Returns a page of tools, without those that the protocol demands to be dropped.
 
         Args:
             session: The initialized session of the SDK.
-            params: Parameters of the request: name, arguments, `_meta`.
+            cursor: Of the page; None: the first one.
+
+        Raises:
+            MCPError: The server responded with an error, or the request failed.
+            ValidationError: Its answer is no list of tools.
+        """
+        answer = await self.request(session, "tools/list", {} if cursor is None else {"cursor": cursor})
+        page = types.ListToolsResult.model_validate(answer, by_name=False)
+        return session._absorb_tool_listing(page, complete=cursor is None and page.next_cursor is None)
+
+    async def request(self, session: ClientSession, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Sends a request and returns the unparsed result.
+
+        Args:
+            session: The initialized session of the SDK.
+            method: Of the request.
+            params: Parameters of the request, `_meta` included.
 
         Raises:
             MCPError: The server responded with an error, or the request failed; then its data contains `sent`.
         """
         self._next += 1
         number = self._next
-        message: dict[str, Any] = {"method": "tools/call", "params": params}
+        message: dict[str, Any] = {"method": method, "params": params}
         options: dict[str, Any] = {}
         session._stamp(message, options)  # type: ignore[arg-type]
         stamped: dict[str, str] = options.get("headers", {})
@@ -288,5 +305,5 @@ def _encoded(message: dict[str, Any]) -> bytes:
 
 
 def can_stamp(session: ClientSession) -> bool:
-    """Returns whether the session of this SDK can stamp requests; otherwise calls go through the SDK."""
-    return callable(getattr(session, "_stamp", None))
+    """Returns whether the session of this SDK can stamp requests and take lists; otherwise they go through the SDK."""
+    return all(callable(getattr(session, name, None)) for name in ("_stamp", "_absorb_tool_listing"))

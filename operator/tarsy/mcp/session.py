@@ -30,7 +30,7 @@ from tarsy.mcp.errors import (
     is_lost,
     readable_error,
 )
-from tarsy.mcp.http_calls import can_stamp
+from tarsy.mcp.http_calls import HttpCalls, can_stamp
 from tarsy.mcp.namespace_binding import of_request
 from tarsy.plan.model import ServerPlan
 
@@ -141,7 +141,7 @@ class McpSession:
         calls = self._link.calls if self._link else None
         if calls is not None and can_stamp(session):
             params = {"name": tool, "arguments": arguments, "_meta": meta}
-            return _ANSWER.validate_python(await calls.call(session, params), by_name=False)
+            return _ANSWER.validate_python(await calls.request(session, "tools/call", params), by_name=False)
         parameters = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         return await session.send_request(types.CallToolRequest(params=parameters), _ANSWER)
 
@@ -219,7 +219,7 @@ class McpSession:
 
     async def _live(self, way: ServerConnection) -> None:
         async with Client(way.transport, cache=None, client_info=_ourselves()) as client:
-            self.tools = await _all_tools(client)
+            self.tools = await _all_tools(client, way.calls)
             self.instructions = client.instructions or ""
             self._session = client.session
             self._ready.set_result(None)
@@ -236,13 +236,15 @@ def _quoted(said: str) -> str:
     return f" (it said: {said})" if said else ""
 
 
-async def _all_tools(client: Client) -> list[types.Tool]:
+async def _all_tools(client: Client, calls: HttpCalls | None) -> list[types.Tool]:
+    """Lists the tools of a server, with requests of our own where there are any."""
     if client.server_capabilities.tools is None:
         return []
     tools: list[types.Tool] = []
     cursor: str | None = None
+    ours = calls if calls is not None and can_stamp(client.session) else None
     for _ in range(_PAGES):
-        page = await client.list_tools(cursor=cursor)
+        page = await (client.list_tools(cursor=cursor) if ours is None else ours.tools(client.session, cursor))
         tools += page.tools
         cursor = page.next_cursor
         if cursor is None:

@@ -1,4 +1,4 @@
-"""Checks what both ways to call a tool over streamable HTTP send and take: headers, streams, requests, cancellation."""
+"""Checks what both ways to list and call tools over streamable HTTP send and take: headers, streams, cancellation."""
 
 import asyncio
 import json
@@ -38,8 +38,9 @@ def result(request: int | str, text: str) -> dict[str, Any]:
 class Server:
     """A server of the handshake era; `stream` writes the events of a call's answer."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, *streams: str) -> None:
         self.url = ""
+        self._streams = streams or ("tools/call",)
         self.received: list[dict[str, Any]] = []
         self.headers: list[Any] = []
         self.resumed: list[str] = []
@@ -53,7 +54,7 @@ class Server:
         self.headers.append(request.headers)
         if "id" not in message or "method" not in message:
             return web.Response(status=202)
-        if message["method"] == "tools/call":
+        if message["method"] in self._streams:
             return await self._streamed(request, message)
         if message["method"] not in RESULTS:
             error = {"code": -32601, "message": "Method not found"}
@@ -93,8 +94,9 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(stream: Stream) -> AsyncIterator[Server]:
-    server = Server(stream)
+async def serving(stream: Stream, *streams: str) -> AsyncIterator[Server]:
+    """Serves; the answers to the methods `streams` are streams, without any those to calls."""
+    server = Server(stream, *streams)
     app = web.Application()
     app.router.add_post("/mcp", server.post)
     app.router.add_get("/mcp", server.get)
@@ -223,3 +225,59 @@ async def test_arguments_arrive_as_they_are_and_results_come_back_so(toolboxes: 
     async with serving(stream) as server, toolboxes.open([http(server.url)]) as box:
         outcome = await box.call("web.echo", json.dumps(odd), timeout=30, idempotency_key="key-1")
     assert not outcome.is_error and outcome.content.startswith("tab\t, nul ") and outcome.content.endswith("\U0001f600")
+
+
+def listed(request: int, result: dict[str, Any]) -> bytes:
+    return event({"jsonrpc": "2.0", "id": request, "result": result})
+
+
+async def test_tools_are_listed_page_by_page_in_the_session_also_from_a_stream(toolboxes: McpToolboxes) -> None:
+    async def stream(server: Server, request: web.Request, message: dict[str, Any]) -> AsyncIterator[bytes]:
+        cursor = message.get("params", {}).get("cursor")
+        assert cursor in (None, "second")
+        page = {"tools": TOOLS[:1], "nextCursor": "second"} if cursor is None else {"tools": TOOLS[1:]}
+        yield b": soon\n\n" + listed(message["id"], page)
+
+    async with serving(stream, "tools/list") as server, toolboxes.open([http(server.url)]) as box:
+        assert [tool.name for tool in box.tools] == ["web.echo", "web.hang"]
+    lists = [h for h, m in zip(server.headers, server.received, strict=True) if m.get("method") == "tools/list"]
+    assert [(h["Mcp-Session-Id"], h["MCP-Protocol-Version"]) for h in lists] == [("session-1", "2025-06-18")] * 2
+
+
+async def test_a_list_without_an_end_makes_a_server_unavailable(toolboxes: McpToolboxes) -> None:
+    async def stream(server: Server, request: web.Request, message: dict[str, Any]) -> AsyncIterator[bytes]:
+        yield listed(message["id"], {"tools": TOOLS, "nextCursor": "again"})
+
+    async with serving(stream, "tools/list") as server, toolboxes.open([http(server.url)]) as box:
+        assert "more than 100 pages" in box.unavailable["web"], box.unavailable
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"result": {"tools": [{"name": 7}]}},
+        {"result": {"tools": "none"}},
+        {"error": {"code": -32603, "message": "the secret is hunter2"}},
+    ],
+)
+async def test_an_answer_that_is_no_list_of_tools_makes_a_server_unavailable(
+    toolboxes: McpToolboxes, answer: dict[str, Any]
+) -> None:
+    async def stream(server: Server, request: web.Request, message: dict[str, Any]) -> AsyncIterator[bytes]:
+        yield event({"jsonrpc": "2.0", "id": message["id"], **answer})
+
+    async with serving(stream, "tools/list") as server, toolboxes.open([http(server.url)]) as box:
+        assert not box.tools and "web" in box.unavailable
+        assert "hunter2" not in box.unavailable["web"]
+
+
+async def test_a_list_that_does_not_come_makes_a_server_unavailable_in_time(toolboxes: McpToolboxes) -> None:
+    async def stream(server: Server, request: web.Request, message: dict[str, Any]) -> AsyncIterator[bytes]:
+        yield b": soon\n\n"
+        await asyncio.Event().wait()
+
+    async with (
+        serving(stream, "tools/list") as server,
+        toolboxes.open([http(server.url, init_seconds=0.5)]) as box,
+    ):
+        assert "within 0.5 s" in box.unavailable["web"], box.unavailable

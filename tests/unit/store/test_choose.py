@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarsy.store.runs.claims import Candidate, choose_runs
+from tarsy.store.runs.claim_choice import Candidate, choose_runs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
