@@ -6,6 +6,9 @@ the next one began, and the executive summary, which is one call. Writes: the st
 ChatMessages, and Events. What cannot be published is left for later and holds nobody up; what was looked at is not read
 again for a second, unless it has finished: steps follow each other faster.
 
+What a round has published is noted in the record together. Until then it counts as not published: a controller that
+dies before finds the status as it is to be, writes nothing, and notes it.
+
 Others may write the same object all the time: a status that was refused because its object had changed is made anew at
 once, a few times, and one that somebody else wrote over is put right, at most once a second. Events tell what is new
 since the status that this controller wrote last, not since what it finds.
@@ -15,6 +18,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -31,6 +36,7 @@ from tarsy.record.run import InvestigationRecord, StageKind, State
 from tarsy.resources.v1alpha1 import Alert, ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.store.errors import StoreError
+from tarsy.store.reading.reads import Publication
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +53,18 @@ _LIMIT = 1000
 
 TRIES = 5
 """How often a status is made anew in one round because its object has changed."""
+
+NOTED_TOGETHER = 50
+"""Published records that are noted at once; a reconcile of their objects waits until they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unnoted:
+    """A published record that is not noted as such, and its final status as the API keeps it."""
+
+    record: InvestigationRecord
+    digest: bytes | None = None
+    answer: Mapping[str, Any] | None = None
 
 
 class Publisher:
@@ -89,6 +107,7 @@ class Publisher:
         self._again: set[UUID] = set()
         self._told: dict[UUID, _Told] = {}
         self._not_kept: dict[UUID, int] = {}
+        self._unnoted: dict[UUID, _Unnoted] = {}
 
     def again(self, record: InvestigationRecord) -> None:
         """Queues the status of a published run that another client has changed.
@@ -125,6 +144,7 @@ class Publisher:
             StoreError: Postgres is away.
         """
         now, soonest = time.monotonic(), _POLL_SECONDS
+        await self._note_published()  # of a round that did not end
         self._written = {k: v for k, v in self._written.items() if now - v < COUNTERS_SECONDS}
         self._held = {k: v for k, v in self._held.items() if v > now}
         self._looked = {k: v for k, v in self._looked.items() if now - v < _POLL_SECONDS}
@@ -137,36 +157,55 @@ class Publisher:
                 self._again.discard(identity)
             else:
                 due[identity] = found
-        for record in due.values():
-            if record.id in self._held or not self._active.is_set():
-                continue
-            wrong = record.id in self._again
-            left = self._written.get(record.id, 0.0) + _POLL_SECONDS - now
-            if left > 0 and (wrong or not record.state.finished):
-                soonest = min(soonest, left)
-                continue
-            self._again.discard(record.id)
-            try:
+        with ExitStack() as writing:
+            for record in due.values():
+                if record.id in self._held or not self._active.is_set():
+                    continue
+                left = self._written.get(record.id, 0.0) + _POLL_SECONDS - now
+                if left > 0 and (record.id in self._again or not record.state.finished):
+                    soonest = min(soonest, left)
+                    continue
                 # Until all is noted: a finished object is then found at rest, with the digest of its status.
-                with self._cache.writing(_key(record)):
-                    await self._publish_despite_conflicts(record)
-                self._looked[record.id] = time.monotonic()
-            except StoreError:
-                raise
-            except ApiError as error:
-                if wrong:
-                    self._again.add(record.id)
-                if error.transient:
-                    raise
-                if error.reason != "Conflict":
-                    self._hold(record)
-                _log.info(
-                    "the status of %s/%s could not be written; retrying: %s", record.namespace, record.name, error
-                )
-            except Exception:
-                self._hold(record)
-                _log.exception("the status of %s/%s could not be computed; retrying", record.namespace, record.name)
+                writing.enter_context(self._cache.writing(_key(record)))
+                await self._try(record)
+                if len(self._unnoted) >= NOTED_TOGETHER:
+                    await self._note_published()
+                    writing.close()
+            await self._note_published()
         return soonest
+
+    async def _try(self, record: InvestigationRecord) -> None:
+        """Publishes a record; what cannot be published is left for later, but for an API or a record that is away."""
+        wrong = record.id in self._again
+        self._again.discard(record.id)
+        try:
+            await self._publish_despite_conflicts(record)
+            self._looked[record.id] = time.monotonic()
+        except StoreError:
+            raise
+        except ApiError as error:
+            if wrong:
+                self._again.add(record.id)
+            if error.transient:
+                raise
+            if error.reason != "Conflict":
+                self._hold(record)
+            _log.info("the status of %s/%s could not be written; retrying: %s", record.namespace, record.name, error)
+        except Exception:
+            self._hold(record)
+            _log.exception("the status of %s/%s could not be computed; retrying", record.namespace, record.name)
+
+    async def _note_published(self) -> None:
+        """Notes in the record what was published; finished runs are at rest then."""
+        noted = list(self._unnoted.values())
+        await self._reads.mark_all_published(
+            [Publication(one.record.id, one.record.revision, one.digest) for one in noted]
+        )
+        for one in noted:
+            if self._unnoted.get(one.record.id) is one:
+                del self._unnoted[one.record.id]
+            if one.answer is not None and one.digest is not None and one.record.finished_at is not None:
+                note_published(one.answer, one.record.finished_at, self._at_rest)
 
     async def _publish_despite_conflicts(self, record: InvestigationRecord) -> None:
         for left in reversed(range(TRIES)):
@@ -186,7 +225,7 @@ class Publisher:
             raw = await self._client.find(kind.KIND, record.namespace, record.name)
             if raw is None or raw["metadata"]["uid"] != str(record.id):
                 self._told.pop(record.id, None)
-                await self._reads.mark_published(record.id, record.revision)
+                self._unnoted[record.id] = _Unnoted(record)
                 return
             found = self._cache.find(self._cache.put(raw))
             if not isinstance(found, Investigation | ChatMessage):
@@ -219,9 +258,7 @@ class Publisher:
             del self._told[record.id]
         else:
             self._told[record.id] = status
-        await self._reads.mark_published(record.id, record.revision, digest)
-        if answer is not None and digest is not None and record.finished_at is not None:
-            note_published(answer, record.finished_at, self._at_rest)
+        self._unnoted[record.id] = _Unnoted(record, digest, answer)
 
     async def _status(self, record: InvestigationRecord, obj: Investigation | ChatMessage) -> "_Told":
         now = datetime.now(UTC)

@@ -9,13 +9,15 @@ from uuid import UUID
 
 import pytest
 
-from tarsy.controllers.machinery.cache import Cache
+from tarsy.controllers.machinery.cache import Cache, Key
 from tarsy.controllers.machinery.context import AtRest, KubernetesPorts, StorePorts
 from tarsy.controllers.runs import publisher as module
 from tarsy.controllers.runs.publisher import Publisher
 from tarsy.controllers.runs.restored import ACCEPTED_UID
 from tarsy.kube.client import ApiError
 from tarsy.record.run import Failure, InvestigationRecord, StageKind, State
+from tarsy.store.errors import StoreUnavailable
+from tarsy.store.reading.reads import Publication
 from unit.controllers.builders import OTHER_UID, UID, raw, record, stage
 
 
@@ -35,6 +37,8 @@ class World:
     def __init__(self, *records: InvestigationRecord) -> None:
         self.records = {item.id: item for item in records}
         self.published: dict[UUID, int] = {}
+        self.marked: list[int] = []
+        self.record_away = False
         self.writes: list[tuple[str, Any]] = []
         self.read: list[list[str]] = []
         self.refuse: dict[str, ApiError] = {}
@@ -78,10 +82,15 @@ class World:
     async def record(self, run: UUID) -> InvestigationRecord | None:
         return self.records.get(run)
 
-    async def mark_published(self, run: UUID, revision: int, digest: bytes | None = None) -> None:
-        self.published[run] = revision
-        if run in self.records:
-            self.records[run] = replace(self.records[run], published_revision=revision)
+    async def mark_all_published(self, published: Collection[Publication]) -> None:
+        if published and self.record_away:
+            raise StoreUnavailable("away")
+        if published:
+            self.marked.append(len(published))
+        for one in published:
+            self.published[one.run] = one.revision
+            if one.run in self.records:
+                self.records[one.run] = replace(self.records[one.run], published_revision=one.revision)
 
     async def find(self, kind: str, namespace: str, name: str) -> Any:
         self.asked.append(kind)
@@ -258,6 +267,50 @@ async def test_api_that_is_away_ends_the_round_and_nothing_is_marked(world: Any)
     assert w.published == {}
     w.refuse.clear()
     assert await w.round() == 1
+
+
+async def test_what_a_round_publishes_is_noted_together(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "NOTED_TOGETHER", 3)
+    w = world(*(record(id=UUID(int=number), name=f"run-{number}") for number in range(1, 9)))
+    assert await w.round() == 8
+    assert w.marked == [3, 3, 2] and len(w.published) == 8
+
+
+async def test_reconciles_of_what_a_round_publishes_wait_until_it_is_noted(world: Any) -> None:
+    w = world(record(State.COMPLETED), record(State.COMPLETED, **OTHER))
+    rested: list[int] = []
+    patch = w.patch
+
+    async def patched(kind: str, namespace: str, name: str, body: Any, *, subresource: str) -> Any:
+        answer = await patch(kind, namespace, name, body, subresource=subresource)
+        w.cache.after_write(Key(kind, namespace, name), lambda: rested.append(len(w.at_rest)))
+        return answer
+
+    w.patch = patched
+    await w.round()
+    assert rested == [2, 2]
+
+
+async def test_what_was_published_before_the_api_was_away_is_noted_by_the_next_round(world: Any) -> None:
+    w = world(record(), record(**OTHER))
+    w.refuse["other"] = ApiError(0, "Unreachable", "away")
+    with pytest.raises(ApiError):
+        await w.round()
+    assert len(w.writes) == 1 and w.published == {}
+    with pytest.raises(ApiError):
+        await w.round(2)
+    assert len(w.writes) == 1 and w.published == {UUID(UID): 5}
+
+
+async def test_what_could_not_be_noted_is_noted_later_and_tells_nothing_again(world: Any) -> None:
+    w = world(record(State.COMPLETED))
+    w.record_away = True
+    with pytest.raises(StoreUnavailable):
+        await w.round()
+    assert w.told.reasons == ["Succeeded"] and w.at_rest == {}
+    w.record_away = False
+    assert await w.round(2) == 0
+    assert w.published == {UUID(UID): 5} and w.told.reasons == ["Succeeded"] and UID in w.at_rest
 
 
 async def test_record_whose_object_is_gone_or_another_is_done_with(world: Any) -> None:

@@ -31,6 +31,18 @@ class Published:
     finished_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A revision of an investigation or answer that its object shows.
+
+    `digest` is that of the status, where the run has finished and the API keeps the status as written.
+    """
+
+    run: UUID
+    revision: int
+    digest: bytes | None = None
+
+
 class Reads:
     """Reads the record; every method raises StoreError when Postgres is unavailable or refuses.
 
@@ -88,10 +100,24 @@ class Reads:
             digest: of the status, where the run has finished and the API keeps the status as written.
         """
 
-        async def update(connection: asyncpg.Connection) -> None:
-            await connection.execute(*self._sql["mark_published"](id=run, revision=revision, digest=digest))
+        await self.mark_all_published([Publication(run, revision, digest)])
 
-        await call(self._pool, f"mark investigation {run} as published", update)
+    async def mark_all_published(self, published: Collection[Publication]) -> None:
+        """Notes what objects show, as `mark_published` does; of a run at most once."""
+        if not published:
+            return
+        in_order = sorted(published, key=lambda one: one.run)  # two that overlap lock in the same order
+        values = {
+            "ids": [one.run for one in in_order],
+            "revisions": [one.revision for one in in_order],
+            "digests": [one.digest for one in in_order],
+        }
+
+        async def update(connection: asyncpg.Connection) -> None:
+            await connection.execute(*self._sql["mark_published"](**values))
+
+        runs = str(in_order[0].run) + (f" and {len(in_order) - 1} others" if len(in_order) > 1 else "")
+        await call(self._pool, f"mark investigation {runs} as published", update)
 
     async def timeline(self, run: UUID, after_revision: int = 0, limit: int = 1000) -> list[TimelineEvent]:
         """Returns events changed after a revision, in order; their highest revision is the next `after_revision`.

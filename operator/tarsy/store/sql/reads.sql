@@ -87,13 +87,14 @@ WHERE id = ANY(:ids::uuid[]) AND settled AND object_deleted_at IS NULL AND publi
 
 -- At the revision that is published already, a digest replaces another one; null leaves it.
 -- name: mark_published
-UPDATE investigation SET
-    published_revision = :revision,
-    published_digest = :digest,
-    settled = settled OR (state NOT IN ('pending', 'running') AND :revision >= revision)
-WHERE id = :id AND (
-    :revision > published_revision
-    OR (:revision = published_revision AND published_digest IS DISTINCT FROM coalesce(:digest, published_digest))
+UPDATE investigation i SET
+    published_revision = p.revision,
+    published_digest = p.digest,
+    settled = i.settled OR (i.state NOT IN ('pending', 'running') AND p.revision >= i.revision)
+FROM unnest(:ids::uuid[], :revisions::bigint[], :digests::bytea[]) AS p (id, revision, digest)
+WHERE i.id = p.id AND (
+    p.revision > i.published_revision
+    OR (p.revision = i.published_revision AND i.published_digest IS DISTINCT FROM coalesce(p.digest, i.published_digest))
 )
 
 -- Events changed after revision :after, whole revisions at a time; with more than :limit events, at least :limit.
