@@ -87,6 +87,31 @@ class Pool(asyncpg.Pool):  # type: ignore[misc]  # asyncpg has no types
         """Whether all connections are in use and no more may be opened."""
         return not self.get_idle_size() and self.get_size() >= self.get_max_size()
 
+    async def release(self, connection: asyncpg.pool.PoolConnectionProxy, *, timeout: float | None = None) -> None:
+        """Returns a connection; one that is at rest without a task of its own.
+
+        asyncpg returns every connection in a task, which goes on when the caller is cancelled. There is nothing to wait
+        for, and so nothing to cancel, where no statement is being cancelled and the connection stays open.
+        """
+        if self._at_rest(connection):
+            connection._con._on_release()
+            await connection._holder.release(None)
+        else:
+            await super().release(connection, timeout=timeout)
+
+    def _at_rest(self, connection: asyncpg.pool.PoolConnectionProxy) -> bool:
+        """Checks whether a connection can be used again as it is."""
+        held, holder = connection._con, connection._holder
+        return (
+            held is not None
+            and holder._pool is self
+            and holder._generation == self._generation
+            and not held.is_closed()
+            and not held.is_in_transaction()
+            and not held._protocol._is_cancelling()
+            and held._protocol.queries_count < _QUERIES_A_CONNECTION
+        )
+
 
 async def open_pool(dsn: str, *, min_size: int = 1, max_size: int = 10, application: str = "tarsy") -> Pool:
     """Opens a pool whose connections use the schema `tarsy` and return jsonb as Python values.

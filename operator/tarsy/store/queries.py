@@ -10,7 +10,7 @@ position is a wrong column. Postgres and asyncpg number them (`$2`), so names ar
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Self
@@ -39,6 +39,10 @@ class Statement:
 
     sql: str
     parameters: tuple[str, ...]
+    names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozenset(self.parameters))
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -64,7 +68,7 @@ class Statement:
         Raises:
             TypeError: a parameter has no value, or a value is of no parameter.
         """
-        if values.keys() != set(self.parameters):
+        if values.keys() != self.names:
             missing = [name for name in self.parameters if name not in values]
             unknown = [name for name in values if name not in self.parameters]
             raise TypeError(f"Missing parameters: {missing}, unknown parameters: {unknown}, in: {self.sql}")

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -202,6 +203,34 @@ async def test_cancelled_step_frees_its_connection(dsn: str) -> None:
         await task
     async with asyncio.timeout(60):
         assert await pool.fetchval("SELECT 1") == 1
+    await pool.close()
+
+
+async def test_a_connection_is_returned_without_a_task_and_goes_on_as_it_is(dsn: str) -> None:
+    tasks: list[str] = []
+    pool = await open_pool(dsn, min_size=1, max_size=1)
+
+    async def begins(connection: asyncpg.pool.PoolConnectionProxy) -> int:
+        await connection.execute("BEGIN")
+        return await server(connection)
+
+    async def server(connection: asyncpg.pool.PoolConnectionProxy) -> int:
+        return int(await connection.fetchval("SELECT pg_backend_pid()"))
+
+    def counted(loop: asyncio.AbstractEventLoop, task: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+        tasks.append(task.__qualname__)
+        return asyncio.Task(task, loop=loop, **options)
+
+    first = await call(pool, "ask", server)
+    asyncio.get_running_loop().set_task_factory(counted)  # type: ignore[arg-type]
+    assert await call(pool, "ask", server) == first
+    assert tasks == []
+    asyncio.get_running_loop().set_task_factory(None)
+    assert await call(pool, "leave a transaction open", begins) == first
+    async with pool.acquire() as connection:
+        assert not connection.is_in_transaction()
+    await pool.expire_connections()
+    assert await call(pool, "ask", server) != first
     await pool.close()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -40,7 +41,7 @@ async def revision(pool: asyncpg.Pool, run: UUID) -> int:
 async def rows(pool: asyncpg.Pool, run: UUID) -> list[dict[str, Any]]:
     """All that is on record of a run, the counters first, without the times."""
     found = [dict(await pool.fetchrow(COUNTERS, run))]
-    for table in ("llm_interaction", "mcp_interaction", "message"):
+    for table in ("llm_interaction", "mcp_interaction", "message", "superseded"):
         query = (
             f"SELECT to_jsonb(t) - '{{started_at,finished_at,created_at}}'::text[] AS row FROM {table} t "  # noqa: S608
             "JOIN execution e ON e.id = t.execution JOIN stage s ON s.id = e.stage WHERE s.investigation = $1 "
@@ -80,9 +81,27 @@ async def calls_another(write: RunWriter, of: UUID) -> None:
     await write.tool_call_started(tool_call(of, index=1), [event(of, "c2")])
 
 
+async def calls_anew(write: RunWriter, of: UUID) -> None:
+    await write.tool_call_started(tool_call(of, attempt=1), [event(of, "c")])
+
+
+async def asks_without_tools(write: RunWriter, of: UUID) -> None:
+    await write.model_call_started(replace(model_call(of, 1, 4), tools=()), [event(of, "a")])
+
+
+async def asks_with_less(write: RunWriter, of: UUID) -> None:
+    await write.model_call_started(replace(model_call(of, 1, 4), tools=(), superseded={3: "a pod …"}))
+
+
 PAIRS: dict[str, tuple[Steps, Steps]] = {
     "answer and tool call": ([asks], [answers, calls]),
     "tool's answer and model call": ([asks, answers, calls], [tells, asks_with_the_result]),
+    "tool's answer and model call of a tool set that is stored": (
+        [asks, answers, calls],
+        [tells, asks_without_tools],
+    ),
+    "tool's answer and model call after a compaction": ([asks, answers, calls], [tells, asks_with_less]),
+    "answer and tool call that is tried anew": ([asks, answers, calls], [answers, calls_anew]),
     "answer and model call": ([asks], [answers, asks_again]),
     "tool's answer and tool call": ([asks, answers, calls], [tells, calls_another]),
 }

@@ -43,7 +43,7 @@ def test_a_file_has_no_block_of_the_name_of_a_shared_fragment() -> None:
 
 def test_every_step_begins_with_the_fence() -> None:
     steps = {name: one.sql for name, one in load("writer").items() if "INSERT" in one.sql or "UPDATE" in one.sql}
-    assert len(steps) == 17
+    assert len(steps) == 19
     for statement in steps.values():
         assert re.match(r"WITH fence AS MATERIALIZED \(\s+SELECT investigation FROM lease .* FOR SHARE", statement)
 

@@ -18,13 +18,17 @@ from tarsy.store.text import clean_or_none
 
 _ENDS = ("model_call_finished", "tool_call_finished")
 _BEGINNINGS = ("model_call_started", "tool_call_started")
+_NONE: frozenset[str] = frozenset()
+_SPARE_OF_MODEL_CALL = frozenset({"tools", "superseded_seqs", "superseded_contents"})
+_SPARE_OF_TOOL_CALL = frozenset({"approval"})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of a run: its statement, the action in words, its parameters and timeline events.
 
-    `execution` is the agent execution that it belongs to; None: it belongs to the run.
+    `execution` is the agent execution that it belongs to; None: it belongs to the run. `spare` are the parameters whose
+    values have no effect: a statement without them writes the same.
     """
 
     query: str
@@ -32,6 +36,7 @@ class Step:
     values: Mapping[str, Any]
     events: Sequence[Event] = ()
     execution: UUID | None = None
+    spare: frozenset[str] = frozenset()
 
     def after(self, ended: "Step") -> "Step | None":
         """Returns `ended` and this step as one; None: no statement writes both.
@@ -48,6 +53,7 @@ class Step:
             values={**ended.values, **self.values},
             events=[*ended.events, *later],
             execution=self.execution,
+            spare=self.spare,
         )
 
 
@@ -149,7 +155,8 @@ def model_call_started(
         "request": columns.request(call.request),
     }
     what = f"write the start of model call {call.number}"
-    return Step("model_call_started", what, values, events, call.execution)
+    plain = definitions is None and not call.superseded
+    return Step("model_call_started", what, values, events, call.execution, _SPARE_OF_MODEL_CALL if plain else _NONE)
 
 
 def model_call_finished(result: ModelCallResult, events: Sequence[Event]) -> Step:
@@ -206,7 +213,8 @@ def tool_call_started(call: ToolCallStart, events: Sequence[Event]) -> Step:
         "approval": call.approval,
     }
     what = f"write the start of tool call {call.server}.{call.tool}"
-    return Step("tool_call_started", what, values, events, call.execution)
+    plain = call.approval is None and call.attempt == 0
+    return Step("tool_call_started", what, values, events, call.execution, _SPARE_OF_TOOL_CALL if plain else _NONE)
 
 
 def tool_call_finished(result: ToolCallResult, events: Sequence[Event]) -> Step:

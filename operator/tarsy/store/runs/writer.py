@@ -306,10 +306,10 @@ class RunWriter:
         return digest, None if digest in self._tool_sets else definitions
 
     async def _write(self, step: Step, seconds: float | None) -> asyncpg.Record:
-        run = {"investigation": self._investigation, "attempt": self._attempt}
         events = columns.event_columns(step.events)
         sealed = seal.of_step(step.query, step.values, events).columns()
-        statement = self._sql[step.query](**run, **events, **step.values, **sealed)
+        values = {"investigation": self._investigation, "attempt": self._attempt, **events, **step.values, **sealed}
+        statement = self._statement(step, values)
 
         async def write(connection: asyncpg.Connection) -> asyncpg.Record | None:
             try:
@@ -329,6 +329,15 @@ class RunWriter:
             raise StoreError(f"Cannot {where}: its stage, execution or call was never begun.")
         self._notify(RUN_CHANNEL, str(self._investigation))
         return row
+
+    def _statement(self, step: Step, values: dict[str, Any]) -> tuple[Any, ...]:
+        """Returns the statement of a step; where it has parameters without effect, one that does without them."""
+        plain = self._sql.get(f"{step.query}__plain") if step.spare else None
+        if plain is None:
+            return self._sql[step.query](**values)
+        for name in step.spare:
+            del values[name]
+        return plain(**values)
 
     async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
         """Returns the rows of a query, which sees all steps before it."""

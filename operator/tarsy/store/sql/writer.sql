@@ -203,10 +203,11 @@ SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
 
 -- The four boundaries. The end of a call may be written with the beginning of the next one of the same execution, as one
 -- statement: then parameters of the end begin with `ended_`, :execution is of both, and the timeline has the events of
--- both in order.
+-- both in order. Of the pairs that an agent writes again and again there is a statement that ends in `__plain`: without
+-- the parts that have no effect on most steps (`Step.spare`), each of which Postgres would prepare for nothing.
 
--- name: _model_call_started
-{_tool_set}, said AS (
+-- name: _said
+said AS (
     INSERT INTO message (execution, seq, role, content, tool_calls, tool_call_id, tool_name, provider_state)
     SELECT :execution, :first_seq + m.place - 1, m.role, m.content, m.tool_calls, m.tool_call_id, m.tool_name,
         m.provider_state
@@ -216,7 +217,10 @@ SELECT EXISTS (SELECT FROM execution WHERE id = :id) AS found FROM run
     ) WITH ORDINALITY
         AS m (role, content, tool_calls, tool_call_id, tool_name, provider_state, place)
     ON CONFLICT DO NOTHING
-), compacted AS (
+)
+
+-- name: _model_call_started
+{_tool_set}, {_said}, compacted AS (
     INSERT INTO superseded (execution, seq, call, content)
     SELECT :execution, m.seq, :number, m.content
     FROM run, unnest(:superseded_seqs::integer[], :superseded_contents::text[]) AS m (seq, content)
@@ -381,9 +385,19 @@ WITH {_fence}, {_model_call_ended}, {_looped}, {_tool_call_started}
 {_tool_call_row}
 RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found, {_may_be_sent}
 
+-- name: model_call_finished__tool_call_started__plain
+WITH {_fence}, {_model_call_ended}, {_looped}
+{_tool_call_row}
+RETURNING EXISTS (SELECT FROM llm_interaction WHERE id = :ended_id) AS found, :made AS made
+
 -- Boundaries (d) and (a).
 -- name: tool_call_finished__model_call_started
 WITH {_fence}, {_tool_call_ended}, {_looped_on}, {_model_call_started}
+{_model_call_row}
+RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found
+
+-- name: tool_call_finished__model_call_started__plain
+WITH {_fence}, {_tool_call_ended}, {_looped_on}, {_said}
 {_model_call_row}
 RETURNING EXISTS (SELECT FROM mcp_interaction WHERE id = :ended_id) AS found
 
