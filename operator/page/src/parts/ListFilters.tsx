@@ -1,15 +1,19 @@
 /** Selects what the list of investigations shows: text, phase, flaw, severity, outcome, alert type, chain, author and time. */
 import { useEffect, useRef, useState } from "react";
 import { FIRST, fromField, LAST, toField } from "../logic/moments";
-import { SORTS, type ListQuery } from "../logic/route";
-import { FLAWS, OPTIONS, OUTCOMES, PERIODS, PHASES, SEVERITIES, SORT } from "../words";
+import { FILTERS, SORTS, type ListQuery } from "../logic/route";
+import { ACTIONS, FLAWS, OPTIONS, OUTCOMES, PERIODS, PHASES, SEVERITIES, SORT } from "../words";
 
 type Props = { query: ListQuery; search: React.RefObject<HTMLInputElement | null>; onChange: (changed: ListQuery) => void };
 
 export function ListFilters({ query, search, onChange }: Props) {
+  // In a narrow window, all but the search stand behind a button.
+  const [open, setOpen] = useState(false);
+  const set = FILTERS.filter((name) => name !== "search" && query[name]).length;
   return (
-    <form className="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+    <form className={open ? "filters" : "filters folded"} role="search" onSubmit={(event) => event.preventDefault()}>
       <Search value={query.search ?? ""} input={search} onSearch={(text) => onChange({ search: text })} />
+      <button type="button" className="more-filters" aria-expanded={open} onClick={() => setOpen(!open)}>{ACTIONS.filters}{set > 0 && ` (${set})`}</button>
       <select aria-label="Search in" value={query.searchIn ?? ""} onChange={(event) => onChange({ searchIn: event.target.value })}>
         <option value="">{OPTIONS.searchSummaries}</option>
         <option value="timeline">{OPTIONS.searchTimelines}</option>

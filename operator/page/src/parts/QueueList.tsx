@@ -55,8 +55,8 @@ export function WorkerList({ workers, now }: { workers: WorkersShown; now: numbe
             <strong className="name-of-worker">{worker.host}</strong>
             <span className="hint">
               {SYSTEM.runs} {load(worker.runs, worker.places)}, {SYSTEM.questions} {load(worker.answers, worker.questions)}
-              {worker.beatAt && `, ${SYSTEM.heartbeat} ${between(worker.beatAt, null, now)} ${SYSTEM.ago}`}
-              , {SYSTEM.up} {between(worker.startedAt, null, now)}{worker.version && `, ${worker.version}`}
+              {worker.beatAt && <>, {SYSTEM.heartbeat} <span className="unbroken">{between(worker.beatAt, null, now)} {SYSTEM.ago}</span></>}
+              , {SYSTEM.up} <span className="unbroken">{between(worker.startedAt, null, now)}</span>{worker.version && `, ${worker.version}`}
             </span>
           </li>
         );

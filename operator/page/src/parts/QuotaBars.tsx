@@ -13,7 +13,7 @@ export function QuotaBars({ quota }: { quota: QuotaItem }) {
         {quota.period}{quota.ends && <>, {QUOTAS.until} {moment(quota.ends)}</>}
         {quota.exceeded && <strong> {QUOTAS.exceeded} {happens}</strong>}
       </p>
-      <ul className="meters" aria-label={QUOTAS.title}>
+      <ul className="meters quotas" aria-label={QUOTAS.title}>
         {barsOf(quota).map((bar) => (
           <li key={bar.name} className={bar.full ? "over" : bar.warned ? "close" : ""}>
             <span className="meter-text">

@@ -6,7 +6,7 @@ import { author } from "../logic/format";
 import { readRootCause, stateOfReview } from "../logic/review";
 import { REVIEW, REVIEW_STATE_WORDS, REVIEW_VERDICTS, SECTIONS } from "../words";
 import { useGet } from "./context";
-import { Section, Verdict } from "./parts";
+import { Field, Section, Verdict } from "./parts";
 
 const SECONDS = 10;
 
@@ -55,9 +55,9 @@ function Say({ namespace, name }: { namespace: string; name: string }) {
   };
   return (
     <div className="review-box">
-      <label>{REVIEW.cause} <input value={cause} maxLength={320} placeholder="Deployment/checkout" onChange={(event) => setCause(event.target.value)} /></label>
-      <label>{REVIEW.note} <textarea value={note} maxLength={4096} rows={2} onChange={(event) => setNote(event.target.value)} /></label>
-      <div className="title-row">
+      <Field label={REVIEW.cause}><input value={cause} maxLength={320} placeholder="Deployment/checkout" onChange={(event) => setCause(event.target.value)} /></Field>
+      <Field label={REVIEW.note}><textarea value={note} maxLength={4096} rows={2} onChange={(event) => setNote(event.target.value)} /></Field>
+      <div className="actions">
         <button disabled={busy} onClick={() => void say("Claim")}>{REVIEW.claim}</button>
         {(["Right", "Partly", "Wrong"] as const).map((verdict) => (
           <button key={verdict} disabled={busy} onClick={() => void say("Complete", verdict)}>{REVIEW_VERDICTS[verdict]}</button>

@@ -14,6 +14,8 @@ import { Badge } from "./parts";
 import { Ago } from "./Time";
 
 const SHOWN_FLAWS = 2;
+/** Characters of a name that are always shown. */
+const END = 6;
 
 type Props = {
   items: readonly Item[];
@@ -97,7 +99,7 @@ function RunRow({ item, now, query, going, alike = 0, open = false, onOpen, unde
           {alike > 0 && onOpen && (
             <button type="button" className="alike" aria-expanded={open} title={`${alike} ${OPTIONS.moreAlike}`} onClick={onOpen}>×{alike + 1}<span className="visually-hidden">: {alike} {OPTIONS.moreAlike}</span></button>
           )}
-          <span className="where">{item.namespace}/{item.name}</span>
+          <Where name={`${item.namespace}/${item.name}`} />
         </span>
       </td>
       <td data-label={COLUMNS.finding} className="finding-cell">
@@ -124,10 +126,20 @@ function Told({ item, query }: { item: Item; query: ListQuery }) {
       ) : item.failure ? (
         <span className="told bad" title={item.failure.message}>{item.failure.reason}: {item.failure.message}</span>
       ) : (
-        <span className="told hint">{isFinished(item.state) ? "–" : (item.progress.currentStage ?? "–")}</span>
+        <InStage stage={isFinished(item.state) ? null : item.progress.currentStage} />
       )}
     </>
   );
+}
+
+function InStage({ stage }: { stage: string | null }) {
+  return stage === null ? <span className="told hint nothing">–</span> : <span className="told hint">{COLUMNS.stage} {stage}</span>;
+}
+
+/** Shows the end of a long name too: it tells the investigations of one alert apart. */
+function Where({ name }: { name: string }) {
+  const at = Math.max(0, name.length - END);
+  return <span className="where"><span className="start">{name.slice(0, at)}</span>{name.slice(at)}</span>;
 }
 
 export function Severity({ severity }: { severity: string }) {

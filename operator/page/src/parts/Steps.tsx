@@ -4,13 +4,17 @@ import { lineOfStep, type AgentStep } from "../logic/agentSteps";
 import { clock, counted } from "../logic/format";
 import type { AgentLine } from "../logic/stepRows";
 import { COLUMNS, STEPS } from "../words";
+import { Badge } from "./parts";
 
-export const AgentHead = memo(function AgentHead({ agent, open, onFold }: { agent: AgentLine; open: boolean; onFold: (execution: string) => void }) {
+type HeadProps = { agent: AgentLine; state: string | undefined; open: boolean; onFold: (execution: string) => void };
+
+export const AgentHead = memo(function AgentHead({ agent, state, open, onFold }: HeadProps) {
   return (
     <div className="agent-row">
       <button type="button" className="fold-stage" aria-expanded={open} onClick={() => onFold(agent.execution)}>
         <span aria-hidden="true">{open ? "▾" : "▸"}</span> {agent.name}
       </button>
+      {state && <Badge state={state} of="step" />}
       <span className="hint">
         {counted(agent.steps, "steps")}, {counted(agent.calls, "toolCalls")}
         {agent.failed > 0 && <span className="bad">, {agent.failed} {STEPS.failed}</span>}

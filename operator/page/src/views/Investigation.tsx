@@ -11,6 +11,7 @@ import { ChainDiagram } from "../parts/ChainDiagram";
 import { go, useGet, useNow, useTitle, useWorld } from "../parts/context";
 import { FollowButton } from "../parts/Follows";
 import { FlawBadges, SeverityBadge } from "../parts/Flaws";
+import { useHeadHeight } from "../parts/headHeight";
 import { ReplayActions } from "../parts/ReplayActions";
 import { RetryAction } from "../parts/RetryAction";
 import { ShareMenu } from "../parts/ShareMenu";
@@ -55,6 +56,7 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
     return () => clearInterval(timer);
   }, [finished]);
 
+  const head = useHeadHeight();
   const link = useCallback((id: string) => investigationLink(namespace, name, id), [namespace, name]);
   const show = useCallback((id: string, cited?: string) => go(investigationLink(namespace, name, id, cited)), [namespace, name]);
   const finding = run?.finding ?? null;
@@ -64,6 +66,9 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
     (): RunShown | null => item && { item, timeline, state: state ?? item.state, finished, finding, summary, failure, changes, show },
     [item, timeline, state, finished, finding, summary, failure, changes, show],
   );
+
+  const stages = finished ? item?.stages : undefined;
+  const states = useMemo(() => new Map(stages?.flatMap((stage) => stage.agents.map((agent) => [agent.id, agent.state]))), [stages]);
 
   if (whole.error && !item) {
     return (
@@ -79,12 +84,12 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
   const events = timeline.order.length === 0 ? (
     <Empty>{loading ? EMPTY.loading : finished ? EMPTY.noEvents : state === "pending" ? EMPTY.queued : EMPTY.starting}</Empty>
   ) : (
-    <TimelineList loading={loading} timeline={timeline} event={event} quote={quote} finished={finished} toStage={toStage} link={link} />
+    <TimelineList loading={loading} timeline={timeline} event={event} quote={quote} states={states} finished={finished} toStage={toStage} link={link} />
   );
   return (
     <StreamsContext value={streams}>
     <div className={finished ? "view wide ended" : "view wide running"}>
-      <div className="run-head">
+      <div className="run-head" ref={head}>
         <div className="title-row">
           <h1>{item.alertType}</h1>
           {state && <span data-answer="now"><Badge state={state} desired={run?.desiredState ?? item?.desiredState} /></span>}

@@ -14,14 +14,14 @@ import { AgentHead, StepRow } from "../parts/Steps";
 import { StreamsContext } from "../parts/streamed";
 import { ACTIONS, EMPTY, SECTIONS } from "../words";
 
-type Props = { timeline: Timeline; event: string | null; quote: string | null; finished: boolean; loading: boolean; link: (id: string) => string; toStage: { stage: string } | null };
+type Props = { timeline: Timeline; event: string | null; quote: string | null; states: ReadonlyMap<string, string>; finished: boolean; loading: boolean; link: (id: string) => string; toStage: { stage: string } | null };
 const NEAR = 160;
 const MARGIN = 64;
 /** Agents that are shown side by side, in a window of at least this width. */
 const LANES = 4;
 const WIDE = 1000;
 
-export const TimelineList = memo(function TimelineList({ timeline, event, quote, finished, loading, link, toStage }: Props) {
+export const TimelineList = memo(function TimelineList({ timeline, event, quote, states, finished, loading, link, toStage }: Props) {
   const [chosen, setChosen] = useState<ReadonlyMap<string, string>>(new Map());
   const [typed, setSearch] = useState("");
   const search = useDeferredValue(typed); // a key is shown before thousands of events are searched
@@ -133,9 +133,10 @@ export const TimelineList = memo(function TimelineList({ timeline, event, quote,
     }
     switch (row.kind) {
       case "event":
-        return eventRow(row.ev);
+        // An event of the run itself stands below its stages, and belongs to no agent.
+        return row.ev.stageId === null ? <div className="of-run">{eventRow(row.ev)}</div> : eventRow(row.ev);
       case "agents":
-        return <Lanes cells={row.agents.map((agent) => <AgentHead key={agent.execution} agent={agent} open={!closedAgents.has(agent.execution)} onFold={onAgentFold} />)} />;
+        return <Lanes cells={row.agents.map((agent) => <AgentHead key={agent.execution} agent={agent} state={states.get(agent.execution)} open={!closedAgents.has(agent.execution)} onFold={onAgentFold} />)} />;
       case "steps":
         return <Lanes cells={row.steps.map((step) => step && stepRow(step))} />;
       case "lanes":

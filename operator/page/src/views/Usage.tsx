@@ -35,7 +35,7 @@ export default function UsagePage({ by, days, show }: { by: UsageGroup; days: nu
   const measure = measureOf(show, usage.value);
   const to = (changed: { by?: UsageGroup; days?: number; show?: Measure }) => go(usageLink(changed.by ?? by, changed.days ?? days, changed.show ?? show), true);
   return (
-    <div className="view wide">
+    <div className="view wide usage">
       <div className="title-row">
         <h1>{VIEWS.usage}</h1>
         <span className="spring" />
@@ -118,7 +118,7 @@ function Sums({ usage, measure }: { usage: DailyUsage; measure: Measure }) {
             <tr>
               <th scope="col">{GROUPS[usage.by]}</th>
               {[COLUMNS.cost, USAGE.costOfFinding].map((name) => <th scope="col" key={name} className="number">{name}</th>)}
-              <th scope="col">{USAGE.share}</th>
+              <th scope="col" className="share">{USAGE.share}</th>
               {[USAGE.findings, COLUMNS.investigations, COLUMNS.modelCalls, COLUMNS.input, COLUMNS.cached, COLUMNS.output].map((name) => (
                 <th scope="col" key={name} className="number">{name}</th>
               ))}
