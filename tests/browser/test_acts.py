@@ -89,6 +89,24 @@ async def test_an_alert_is_investigated_anew_with_another_chain_and_model(page: 
     assert sent["body"] == {"chain": "kubernetes-deep", "llmProvider": "second"}
 
 
+async def test_a_finished_investigation_is_replayed_with_its_record(page: "Page") -> None:
+    await opened_state(page, "investigation-replay-form")
+    await page.get_by_role("button", name="Start the replay").click()
+    (sent,) = await _posted(page)
+    assert sent["path"] == "/namespaces/shop/investigations/kubepodcrashlooping-7f3a9c/replays"
+
+
+async def test_events_that_arrive_while_a_reader_reads_are_counted(page: "Page") -> None:
+    await opened_state(page, "investigation-running")
+    await page.get_by_role("button", name="Pause").click()
+    for seq in (900, 901):
+        await page.evaluate(ARRIVES, seq)
+        await page.get_by_role("button", name=f"{seq - 899} new event").wait_for()
+    await page.get_by_role("button", name="2 new events").click()
+    await page.get_by_role("button", name="Pause").wait_for()
+    await page.locator(".event", has_text="It arrives later: 901.").wait_for()
+
+
 async def test_two_investigations_are_compared_and_their_differences_are_marked(page: "Page") -> None:
     await opened_state(page, "compare")
     second = page.get_by_role("region", name="kubepodcrashlooping-7f3a9c-replay-6rvsk")
@@ -120,10 +138,38 @@ async def test_a_destructive_call_is_approved_only_by_who_types_its_name(page: "
     assert await approve.is_enabled()
 
 
+ARRIVES = """seq => window.tell({
+  type: 'timelineEvent.closed', channel: 'investigation:shop/kubepodcrashlooping-7f3a9c', id: String(seq),
+  question: null,
+  investigation: {namespace: 'shop', name: 'kubepodcrashlooping-7f3a9c', uid: '5b6f0d52-9a3e-4f0e-8a53-0d2f6f3a1c01'},
+  event: {
+    id: `00000000-0000-4000-8000-000000000${seq}`, seq, revision: seq, type: 'llm_response', status: 'completed',
+    content: `It arrives later: ${seq}.`, metadata: {}, stage: 'investigate', agent: 'kubernetes-agent', parent: null,
+    stageId: 'stage-0', execution: 'execution-kubernetes-agent', modelCall: null, toolCall: null,
+    createdAt: '2026-11-22T03:12:00Z', updatedAt: '2026-11-22T03:12:00Z', truncated: false,
+  },
+})"""
+
+
+async def test_several_findings_are_claimed_at_once(page: "Page") -> None:
+    await opened_state(page, "reviews")
+    for box in await page.get_by_role("checkbox").all():
+        await box.check()
+    together = page.locator("section.card", has_text="2 ")
+    await together.get_by_role("button", name="I review it").click()
+    (sent,) = await _posted(page)
+    assert sent["path"] == "/namespaces/shop/reviews"
+    assert sent["body"] == {"action": "Claim", "investigations": ["kubepodcrashlooping-7f3a9c", "checkout-latency-3b1"]}
+
+
 async def test_a_finding_is_claimed_and_reviewed(page: "Page") -> None:
     await opened_state(page, "investigation-review")
     review = page.locator("section.card", has=page.get_by_role("heading", name="Was it right?"))
     await review.get_by_text("I look at the release.").wait_for()
+    await review.get_by_role("button", name="I review it").click()
+    (claimed,) = await _posted(page)
+    assert claimed["body"] == {"action": "Claim", "investigations": ["kubepodcrashlooping-7f3a9c"]}
+    await page.evaluate("window.posted = []")
     await review.get_by_label("Root cause").fill("ConfigMap/checkout-config")
     await review.get_by_role("button", name="Right", exact=True).click()
     await review.get_by_text("Your Review was created.").wait_for()

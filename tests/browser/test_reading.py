@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+CLIPBOARD = """Object.defineProperty(navigator, 'clipboard', {
+  value: {writeText: async (text) => void (window.copied = text)},
+});"""
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: "Browser") -> AsyncIterator["Page"]:
@@ -62,16 +66,76 @@ async def test_times_are_of_the_zone_that_was_picked_in_every_view(page: "Page")
     await opened_state(page, "investigation-succeeded-high")
     await page.get_by_role("button", name="UTC", pressed=True).wait_for()
     await page.get_by_text("22 Nov 2026, 03:04:30 UTC").wait_for()
+    await page.evaluate(CLIPBOARD)
+    await page.get_by_role("button", name="Share").click()
+    await page.get_by_role("button", name="Copy as Markdown").click()
+    await page.wait_for_function("window.copied.includes('22 Nov 2026')")
+    assert "UTC" in await page.evaluate("window.copied") and "GMT+2" not in await page.evaluate("window.copied")
+    await opened_state(page, "system-broken-server")
+    await page.locator(".object-details").get_by_text("22 Nov 2026, 01:42:00 UTC").first.wait_for()
 
 
 async def test_a_command_of_the_next_steps_is_copied_alone(page: "Page") -> None:
-    await page.add_init_script("""Object.defineProperty(navigator, 'clipboard', {
-      value: {writeText: async (text) => void (window.copied = text)},
-    });""")
+    await page.add_init_script(CLIPBOARD)
     await opened_state(page, "investigation-succeeded-high")
     steps = page.locator("section.card", has=page.get_by_role("heading", name="What to do next"))
     await steps.get_by_role("button", name="Copy").click()
     assert await page.evaluate("window.copied") == "kubectl -n shop rollout restart deployment/checkout"
+
+
+async def test_every_phase_is_listed_what_goes_on_apart_from_what_has_ended_and_counted(page: "Page") -> None:
+    await opened_state(page, "list-states")
+    for name, phases in (
+        ("Active", {"Queued", "Running", "Concluding", "Parked"}),
+        ("Finished", {"Succeeded", "Failed", "Cancelled", "TimedOut"}),
+    ):
+        section = page.get_by_role("region", name=name, exact=True)
+        assert set(await section.locator("td .badge").all_inner_texts()) == phases
+        assert (await section.get_by_role("heading").inner_text()).split() == [
+            name,
+            str(await section.locator("tbody tr").count()),
+        ]
+    told = " ".join((await page.get_by_role("region", name="Finished").inner_text()).split())
+    for badge in ("Critical", "Warning", "Recurred", "Settled", "High (12 of 20 right)", "Low", "Evidence missing"):
+        assert badge in told, badge
+    await opened_state(page, "list-finished")
+    await page.get_by_role("heading", name="Finished 1,000+").wait_for()
+
+
+async def test_rows_of_one_alert_differ_in_what_is_shown_of_their_names(page: "Page") -> None:
+    await opened_state(page, "list-states")
+    ends = """names => names.map((name) => {
+      const range = document.createRange();
+      range.selectNodeContents(name.lastChild);
+      return [name.lastChild.data, range.getBoundingClientRect().right <= name.getBoundingClientRect().right + 1];
+    })"""
+    shown = await page.locator(".runs .where").evaluate_all(ends)
+    assert len({end for end, _ in shown}) == len(shown) and all(within for _, within in shown)
+
+
+async def test_an_alert_is_laid_out_by_labels_annotations_and_links(page: "Page") -> None:
+    await opened_state(page, "investigation-succeeded-high")
+    card = page.locator("section.card", has=page.get_by_role("heading", name="Alert", exact=True))
+    pairs = await card.locator(".alert-parts > div").all_inner_texts()
+    told = dict(" ".join(pair.split()).split(" ", 1) for pair in pairs)
+    assert told["pod"] == "checkout-6f7d9c8b54-k8x2p" and told["severity"] == "critical"
+    assert told["summary"] == "Pod shop/checkout-6f7d9c8b54-k8x2p is crash looping."
+    link = card.get_by_role("link", name="runbook_url")
+    assert (await link.get_attribute("href") or "").startswith("https://runbooks.prometheus-operator.dev/")
+    await card.get_by_text("Text of the alert").click()
+    await card.get_by_label("Text of the alert").get_by_text('"alertname"').wait_for()
+
+
+async def test_a_running_investigation_tells_who_does_what_and_a_finding_why_it_is_not_surer(page: "Page") -> None:
+    await opened_state(page, "investigation-running-parallel")
+    work = page.get_by_role("list", name="At work").get_by_role("listitem")
+    told = [" ".join(one.split()) for one in await work.all_inner_texts()]
+    assert told == ["log-analyst Response", "change-analyst Response", "node-analyst Response"]
+    head = page.locator(".run-head")
+    for text in ("KubePodCrashLooping", "Running", "examine", "47 s of 30 m 0 s"):
+        assert text in " ".join((await head.inner_text()).split()), text
+    await opened_state(page, "investigation-succeeded-low")
+    await page.locator(".doubts", has_text="1 claim is not supported by the record.").wait_for()
 
 
 async def test_a_confidence_that_reviewers_doubt_says_why(page: "Page") -> None:
@@ -100,6 +164,30 @@ async def test_the_quality_of_findings_and_the_room_in_quotas_are_shown(page: "P
     await recurrences.get_by_text("10 of 83 of the findings with a known outcome recurred").wait_for()
     evaluations = page.locator("section.card", has=page.get_by_role("heading", name="Evaluations"))
     await evaluations.get_by_text("shop/checkout").first.wait_for()
+
+
+async def test_usage_is_of_any_group_and_tells_what_a_finding_costs(page: "Page") -> None:
+    await opened_state(page, "usage")
+    figures = page.locator(".figures.large > div", has_text="Cost a finding")
+    assert " ".join((await figures.inner_text()).split()) == "Cost a finding $0.36"
+    chart = page.locator("figure", has=page.get_by_role("group", name="Cost, 24 Oct to 22 Nov"))
+    ticks = await chart.locator(".plot-axis text").all_text_contents()
+    assert "$0" in ticks and "22 Nov" in ticks, "both axes have their values"
+    for group in ("chain", "model", "namespace", "author"):
+        await page.get_by_label("Group by").select_option(group)
+        await page.wait_for_url(f"**#/usage?by={group}&days=30")
+    await opened_state(page, "reviews-not-calibrated")
+    calibration = page.get_by_role("row").filter(has_text="12 of 20").filter(has_text="39 to 78%")
+    await calibration.locator(".c-doubted, .c-High", has_text="High").wait_for()
+
+
+async def test_workers_tell_whether_they_live_and_how_full_they_are(page: "Page") -> None:
+    await opened_state(page, "system-draining")
+    told = [" ".join(one.split()) for one in await page.locator(".workers li").all_inner_texts()]
+    for one, state, load in ((told[0], "Draining", "runs 3/20"), (told[1], "Alive", "runs 0/20")):
+        assert one.startswith(state) and load in one and "last heartbeat 2.0 s ago" in one
+    await opened_state(page, "system-no-worker")
+    await page.locator(".answers", has_text="No worker is alive.").wait_for()
 
 
 async def test_the_share_of_an_unknown_cost_is_not_shown_as_zero(page: "Page") -> None:

@@ -68,7 +68,7 @@ function ChangeText({ change, onset, onShow }: { change: Change; onset: string |
       <strong>{change.type}</strong>{" "}
       {onShow ? <button type="button" className="link" onClick={onShow}>{name}:</button> : <span>{name}:</span>} {change.summary}{" "}
       <span className="hint">
-        · <time className="unbroken" dateTime={change.at} title={moment(change.at)}>{relative(change.at, onset) || clock(change.at)}</time>
+        <span className="unbroken">· <time dateTime={change.at} title={moment(change.at)}>{relative(change.at, onset) || clock(change.at)}</time></span>
         {change.manager && `, ${CHANGES.by} ${change.manager}`}
       </span>
     </>
