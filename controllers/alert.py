@@ -262,7 +262,7 @@ def _outcome(alert: Alert, investigation: Investigation | None, finished: bool, 
 
 def _restored(alert: Alert, now: datetime) -> AlertStatus:
     generation, conditions = alert.metadata.generation, alert.status.conditions
-    message = "This is a copy of an alert that was investigated before; create a new one to investigate it again."
+    message = "This is a copy of an alert that has already been investigated; create a new one to investigate it again."
     for kind, status in (
         (ConditionType.ACCEPTED, "False"),
         (ConditionType.FINISHED, "True"),

@@ -108,7 +108,8 @@ async def _left_alone(
         return await expire(client, cache, run, record.finished_at, now)
     why = NotYet(
         "TermsUnreadable",
-        f"A newer version began this run, with terms that this one cannot judge by ({unknown}). Upgrade again, or set "
+        f"A newer version started this run with terms that this version cannot evaluate ({unknown}). Upgrade again, "
+        f"or set "
         "spec.desiredState to Cancelled and create a new run.",
     )
     await write_status(client, cache, run, waiting(run, why.reason, why.message, now))
@@ -191,7 +192,7 @@ def _never(run: EvalRun) -> tuple[str, str] | None:
     if accepted is not None and accepted != run.metadata.uid:
         return "Restored", "This is a copy of a run that was measured before; create a new one to measure again."
     if accepted is not None:
-        return "RecordLost", "The results of this run are no longer in the database; create a new one to measure again."
+        return "RecordLost", "The results of this run are no longer in the database; create a new run to measure again."
     if run.spec.desired_state == "Cancelled":
         return "CancelledBeforeStart", "The run was cancelled before it began."
     return None

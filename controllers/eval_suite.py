@@ -69,7 +69,7 @@ async def reconcile(suite: EvalSuite, evals: Evals, context: ReconcileContext) -
             digests[case.name] = case_digest(recording, case.expect, case.coverage_min)
     await evals.keep_cases(identity, [case.name for case in suite.spec.cases])
     if not suite.spec.cases:
-        problems.append(("NoCases", "spec.cases: the suite has no case, and never passes; add one"))
+        problems.append(("NoCases", "spec.cases: a suite without cases never passes; add one"))
     last = await evals.last_finished(identity)
     conditions = set_condition(suite.status.conditions, _ready(suite, problems), datetime.now(UTC))
     status = EvalSuiteStatus(

@@ -93,7 +93,7 @@ async def lift_deleted(quotas: Quotas, cache: Cache, client: KubeClient) -> None
         there = await client.find(InvestigationQuota.KIND, namespace, name)
         if there is None or there["metadata"]["uid"] != uid:
             await quotas.delete(uid)
-            _log.info("InvestigationQuota %s/%s is gone; its limits are lifted", namespace, name)
+            _log.info("InvestigationQuota %s/%s was deleted; its limits no longer apply", namespace, name)
 
 
 def quota_limits(quota: InvestigationQuota) -> QuotaLimits:
@@ -173,7 +173,7 @@ def _conditions(quota: InvestigationQuota, hard: QuotaLimits, used: QuotaUsage) 
     }[quota.spec.on_exceeded]
     message = "There is room."
     if used.exceeded is not None:
-        message = f"The limit of {used.exceeded} has no room. {happens} until {until}, or until the limit is raised."
+        message = f"The limit of {used.exceeded} is exhausted. {happens} until {until}, or until the limit is raised."
     yield Condition(
         type=ConditionType.EXCEEDED,
         status="False" if used.exceeded is None else "True",

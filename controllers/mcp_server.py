@@ -120,8 +120,8 @@ def pin_errors(server: MCPServer, plan: ServerPlan) -> list[tuple[PlanError, str
     if server.spec.pin is None or not _only_in_runs(plan):
         return []
     text = (
-        "tools of this server are seen only within runs (transport.http.tokenAudience, or run.scope PerRun), so nobody "
-        "can accept them; leave pin out, or run the server with an account of its own"
+        "tools of this server are seen only within runs (transport.http.tokenAudience, or run.scope PerRun), so they "
+        "cannot be accepted; leave pin out, or run the server with an account of its own"
     )
     return [((FieldPath.of(server) / "pin").error(text), "PinNotPossible")]
 
@@ -183,8 +183,8 @@ def _evidence_declared(server: MCPServer) -> Condition:
     kind, declared = ConditionType.EVIDENCE_DECLARED, server.spec.evidence
     if declared is None:
         text = (
-            "spec.evidence declares nothing, so workloads count as able to write every result (class A), and findings "
-            "that rest on them alone have at most medium confidence. Declare the class of each tool in "
+            "spec.evidence declares no classes, so all results count as writable by workloads (class A), and "
+            "findings that rest on them alone have at most medium confidence. Declare the class of each tool in "
             "spec.evidence.classes."
         )
         return Condition(type=kind, status="False", reason="NothingDeclared", message=text)
@@ -236,7 +236,7 @@ def _unknown_objects(approval: ApprovalPlan | None, tools: Sequence[str]) -> str
     """
     if approval is None:
         return (
-            "spec.approval is not set, so it is not known which objects they change: people decide without a preview, "
+            "spec.approval is not set, so the objects that they change are unknown: people decide without a preview, "
             "and calls on objects that Argo CD, Flux or Helm manages are not refused. Declare them in "
             "spec.approval.targets."
         )
@@ -246,7 +246,8 @@ def _unknown_objects(approval: ApprovalPlan | None, tools: Sequence[str]) -> str
     if approval.undetermined == "Refuse":
         return f"Calls of {shown} are refused: spec.approval.targets does not declare the objects that they change."
     return (
-        f"Of {shown} the objects are not declared in spec.approval.targets: people decide without a preview, and calls "
+        f"spec.approval.targets does not declare the objects that {shown} change: people decide without a preview, "
+        f"and calls "
         "on objects that Argo CD, Flux or Helm manages are not refused."
     )
 
@@ -304,7 +305,7 @@ def _verified(server: MCPServer, plan: ServerPlan, found: Look, pinned: PinnedSt
     if server.spec.pin is not None:
         offered = [name for name in offered if name in pinned.trusted]
         if not offered:
-            text = "Agents get none of its tools: nobody has accepted them; see the condition ToolsChanged."
+            text = "Agents get none of its tools: no tool has been accepted; see the condition ToolsChanged."
             return _Said("False", "NothingOffered", text)
     text = f"Agents get at most {len(offered)} of its {count} tools (toolPolicy {plan.policy})."
     bindable = sum(name in found.offer.bindable for name in offered)

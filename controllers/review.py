@@ -63,7 +63,7 @@ async def reconcile(review: Review, reviews: Reviews, context: ReconcileContext)
         type=ConditionType.ACCEPTED,
         status="True" if refusal is None else "False",
         reason=refusal[0] if refusal else "Stored",
-        message=refusal[1] if refusal else "What this Review says is on record.",
+        message=refusal[1] if refusal else "This Review is on record.",
         observed_generation=review.metadata.generation,
     )
     stored = refusal is None and run is not None

@@ -40,10 +40,10 @@ _PHASES = {
 }
 _SAID = {
     ApprovalState.REJECTED: "Rejected; the call was not sent.",
-    ApprovalState.EXPIRED: "Nobody decided in time; the call was not sent.",
+    ApprovalState.EXPIRED: "No decision was made in time; the call was not sent.",
     ApprovalState.WITHDRAWN: "The run ended, or this object was deleted; the call was not sent.",
-    ApprovalState.STALE: "What the call would change is not what people were shown; the call was not sent.",
-    ApprovalState.APPROVED: "Approved; the run goes on.",
+    ApprovalState.STALE: "The objects differ from those that approvers were shown; the call was not sent.",
+    ApprovalState.APPROVED: "Approved; the run continues.",
     ApprovalState.CONSUMED: "The call was sent, once.",
 }
 
@@ -63,7 +63,7 @@ async def reconcile(approval: ToolApproval, approvals: ApprovalStore, context: R
     now = datetime.now(UTC)
     record = await approvals.of_object(approval.metadata.uid)
     if record is None:
-        status = _status(approval, ApprovalState.WITHDRAWN, "TARSy has no record of it; nothing runs by it.", now)
+        status = _status(approval, ApprovalState.WITHDRAWN, "TARSy has no record of it; it has no effect.", now)
         await write_status(context.kubernetes.client, context.cache, approval, status)
         return None
     judged = _Judged(record.state)
@@ -123,7 +123,7 @@ async def _judged(approval: ToolApproval, record: ApprovalRecord, now: datetime,
         judged = await _weighed(approval, record, [*decisions, standing], now, context)
         if judged.state is not ApprovalState.APPROVED:
             doubt = (
-                f"The approval of {standing.username} ({standing.reason}) does not suffice." if doubt == "" else doubt
+                f"The approval of {standing.username} ({standing.reason}) is not sufficient." if doubt == "" else doubt
             )
             return replace(judged, doubt=doubt)
         if not _is_as_shown(approval, record, context):

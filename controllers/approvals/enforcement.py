@@ -69,7 +69,7 @@ async def _why_admitted(
             if held not in error.message:
                 return f"the policy {policy} is older than {held}; apply manifests/components/policies"
             return None
-        return f"a forged {what} was refused by something else than the policy {policy}: {error.message}"
+        return f"a forged {what} was refused by something other than the policy {policy}: {error.message}"
     return (
         f"the API server admitted {'an' if what == 'acceptance' else 'a'} {what} in another name, so a username in "
         f"spec.{next(iter(spec))} proves nothing: install "

@@ -71,7 +71,7 @@ class ApprovalRequests:
 
     async def _make(self, record: ApprovalRecord, key: Key) -> None:
         if not record.requesters:
-            text = "Nobody is known to have started the run (spec.author is not stamped), so nobody can be told apart."
+            text = "The user who started the run is unknown (spec.author is not set), so approvers cannot be checked."
             await self._approvals.settle(record.id, ApprovalState.REJECTED, outcome=text)
             return
         try:
@@ -86,7 +86,7 @@ class ApprovalRequests:
                 return
             raw = await self._client.get(key.kind, key.namespace, key.name)
             if raw["spec"].get("argumentsDigest") != record.digest or raw["spec"].get("decisions"):
-                text = f"There is another ToolApproval {key.name}, which TARSy did not make."
+                text = f"Another ToolApproval {key.name} exists, which TARSy did not create."
                 await self._approvals.settle(record.id, ApprovalState.REJECTED, outcome=text)
                 return
         await self._approvals.made(record.id, raw["metadata"]["uid"])

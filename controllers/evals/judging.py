@@ -78,7 +78,7 @@ class RunJudge:
         """
         if queue.calls is None:
             made = cls(key, record.id, judge, {}, JudgeUsage(), queue)
-            text = "The judge cannot be called: this operator calls none."
+            text = "The judge cannot be called: this operator does not call judges."
             made.agreement = JudgeAgreement(role="Unavailable" if judge.gates else "Informs", sentence=text)
             return made
         newest, usage = await queue.calls.newest(record.id), await queue.calls.usage(record.id)

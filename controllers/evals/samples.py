@@ -86,7 +86,7 @@ async def create_sample(
     found = parse_as(Investigation, created)
     await evals.add_sample(record.id, case.name, sample, UUID(found.metadata.uid))
     if meta.uid not in {owner.uid for owner in found.metadata.owner_references}:
-        text = f"{found} belongs to somebody else; delete it, and measure again"
+        text = f"{found} belongs to another owner; delete it, and measure again"
         await evals.end_sample(record.id, _unclear(case.name, sample, text))
 
 
@@ -160,7 +160,7 @@ def finished_run(record: InvestigationRecord, calls: Sequence[RecordedToolCall])
     if record.state is not State.COMPLETED:
         why = f"The run ended as {record.state.value}" + (f": {failure.message}" if failure is not None else ".")
     if any(call.rung in (Rung.SIMULATED, Rung.LIVE) for call in calls):
-        why = "An answer of the replay was made up or is of now, so it decides nothing."
+        why = "An answer of the replay was made up or is from a live tool, so the sample does not count."
     return FinishedRun(
         finding=outcome.finding if outcome is not None else None,
         calls=tuple(MadeCall(call.tool, call.failed) for call in calls),

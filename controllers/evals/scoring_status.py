@@ -12,7 +12,7 @@ from tarsy.resources.v1alpha1 import EvalSuite
 from tarsy.resources.v1alpha1.common import ConditionType
 from tarsy.resources.v1alpha1.scoring import ScoringStatus
 
-_NO_MODELS = ("JudgeUnavailable", "This operator calls no judge.")
+_NO_MODELS = ("JudgeUnavailable", "This operator does not call judges.")
 
 
 def scoring_conditions(

@@ -135,7 +135,7 @@ class KindWatch:
         try:
             await self._listener.lost(self._place, state, told)
         except StoreError as error:
-            _log.warning("the state of the watch of %s could not be noted: %s", self._place, error)
+            _log.warning("the state of the watch of %s could not be recorded: %s", self._place, error)
 
     async def _list(self) -> str:
         """Lists all objects, and returns the resourceVersion to watch from."""
@@ -210,7 +210,7 @@ class KindWatch:
             if error.status == 410:
                 raise _Expired from error
             if error.status == 0 and error.reason == "Unreachable":
-                _log.debug("the watch of %s broke off: %s", self._place, error.message)
+                _log.debug("the watch of %s was interrupted: %s", self._place, error.message)
             raise
         return version
 

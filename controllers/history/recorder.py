@@ -221,7 +221,7 @@ class HistoryRecorder:
                 choices = f"{KEYS} or {MASKED_VALUES}"
                 self._tell(f"namespace {name} has no history: its label {HISTORY_LABEL} must be {choices}")
         for beyond in wanted[MAX_NAMESPACES:]:
-            self._tell(f"namespace {beyond.name} has no history: there may be {MAX_NAMESPACES} with one")
+            self._tell(f"namespace {beyond.name} has no history: at most {MAX_NAMESPACES} namespaces may have one")
         return set(wanted[:MAX_NAMESPACES])
 
     def _tell(self, text: str) -> None:

@@ -103,7 +103,7 @@ class Recording:
         """Records the window that was not watched, and deletions; from now on the kind is watched."""
         since, now = self._unseen_since(place), _now()
         if since is not None:
-            why = "more changes came than could be recorded" if place.shed_at is not None else _why(place)
+            why = "changes arrived faster than they could be recorded" if place.shed_at is not None else _why(place)
             window = Unwatched(place.kind.kind, since, now, why)
             # Before the deletions: who reads one of them is told that its time is not exact.
             await self._history.note_unwatched(place.namespace_uid, place.namespace, window)
@@ -130,7 +130,7 @@ class Recording:
         if place.state is not state or place.since is None:
             level = logging.INFO if state is WatchState.NOT_SERVED else logging.WARNING
             if place.state is not state:
-                _log.log(level, "the history does not watch %s: %s", place, told[:_REASON_LENGTH])
+                _log.log(level, "the history recorder does not watch %s: %s", place, told[:_REASON_LENGTH])
         place.state = state
         await self._note([(place, place.heard_at, state)])
 
@@ -216,8 +216,8 @@ class Recording:
 
 def _why(place: Place) -> str:
     if place.since is None:
-        return "TARSy did not run, or not with a history of this namespace"
-    return "the watch was interrupted and could not go on where it had been"
+        return "TARSy was not running, or did not record this namespace"
+    return "the watch was interrupted and could not resume at its last position"
 
 
 def _seen(change: PendingChange) -> SeenObject:

@@ -326,9 +326,9 @@ class ActiveController:
 
     async def _sweep(self) -> None:
         for identity in await self._store.runs.expire_overdue(SWEEP_GRACE_SECONDS):
-            _log.warning("run %s was ended: no living worker held it", identity)
+            _log.warning("run %s was ended: no live worker held it", identity)
 
     async def _purge(self) -> None:
         deleted = await self._periodic.purge() if self._periodic.purge is not None else {}
         if deleted:
-            _log.info("deleted the records of %d investigations whose retention is over", sum(deleted.values()))
+            _log.info("deleted the records of %d investigations whose retention has expired", sum(deleted.values()))

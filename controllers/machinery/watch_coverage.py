@@ -81,7 +81,7 @@ class WatchCoverage:
     def _tell(self, why: str | None) -> None:
         if why != self._why:
             _log.log(
-                logging.INFO if why is None else logging.WARNING, "watch: %s", why or "every served kind is watched"
+                logging.INFO if why is None else logging.WARNING, "watch: %s", why or "all served kinds are watched"
             )
         self._why = why
 

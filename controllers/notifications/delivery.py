@@ -257,7 +257,7 @@ class Notifications:
                 return SendResult(str(why), passing=False)
             return await self._sender.request(namespace, target.request, url, body)
         if target.slack is None:
-            return SendResult("it has none of slack, webhook and request", passing=False)
+            return SendResult("it sets none of slack, webhook and request", passing=False)
         where = f"{namespace}/{target.slack.token_secret_ref.name} {target.slack.channel}"
         thread = await self._notices.thread(where, notice.thread)
         message = slack_message(record, notice.occasion, self._page, waits_for)

@@ -162,7 +162,7 @@ def slack_message(
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(waits_for, TEXT_LIMIT)}})
     more = [f"`{mrkdwn(command(record, occasion), 500)}`"]
     if page is not None:
-        name = "See what waits for you" if occasion == "waits" else "Open the investigation"
+        name = "See the calls that wait for you" if occasion == "waits" else "Open the investigation"
         more.append(f"<{waiting_link(page, record, occasion)}|{name}>")
     blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": text} for text in more]})
     return {"text": mrkdwn(title, HEADER_LIMIT), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}

@@ -158,7 +158,7 @@ class NotificationSender:
         self, api_url: str, method: str, token: str, body: Mapping[str, Any], namespace: str, where: str
     ) -> SendResult:
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise _NotSent(f"{where}: the token holds characters that a header cannot carry", passing=False)
+            raise _NotSent(f"{where}: the token contains characters that a header cannot contain", passing=False)
         url, headers = f"{api_url.rstrip('/')}/{method}", {"Authorization": f"Bearer {token}"}
         status, after, answer = await self._post(url, namespace, orjson.dumps(body), headers)
         return _judged_by_slack(status, after, answer)
@@ -182,7 +182,9 @@ class NotificationSender:
                     value = await self._secret(namespace, reference)
                     if not value.isascii() or not value.isprintable():
                         where = f"Secret {namespace}/{reference.name}"
-                        raise _NotSent(f"{where}: its value holds characters that a header cannot carry", passing=False)
+                        raise _NotSent(
+                            f"{where}: its value contains characters that a header cannot contain", passing=False
+                        )
                 headers[header.name] = value
             status, after, _ = await self._post(url, namespace, body, headers, method=target.method)
             return _judged(status, after)
@@ -244,7 +246,7 @@ def _judged_by_slack(status: int, after: float | None, body: bytes) -> SendResul
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        return SendResult("its answer is not that of Slack's Web API", passing=False)
+        return SendResult("its response is not one of Slack's Web API", passing=False)
     if answer.get("ok") is True:
         ts = answer.get("ts")
         return SendResult(ts=ts if isinstance(ts, str) and _TS.fullmatch(ts) else None, answer=answer)
@@ -271,4 +273,4 @@ def _key(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
     except binascii.Error:
-        raise _NotSent("its signing key begins with whsec_ and is not base64 after it", passing=False) from None
+        raise _NotSent("its signing key begins with whsec_, but the rest is not base64", passing=False) from None

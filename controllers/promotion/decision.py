@@ -158,11 +158,11 @@ def _remedy(found: Situation, current: str, reason: str) -> str:
     by_hand = f"or set spec.promotion.override.revision to {short(current)} (needs the verb promote)"
     said = {
         "Evaluating": "",
-        "Regressed": f"Mend the failed cases, {by_hand}.",
+        "Regressed": f"Fix the failed cases, {by_hand}.",
         "Insufficient": f"Add cases or samples to EvalSuite {found.suite}, {by_hand}.",
-        "EvaluationBlocked": "Mend that; the EvalRun is tried again by itself, and one that you delete is created anew "
+        "EvaluationBlocked": "Correct this; the EvalRun is retried automatically, and recreated if you delete it, "
         f"from EvalSuite {found.suite}, {by_hand}.",
-    }.get(reason, f"Mend EvalSuite {found.suite} or its EvalRun, {by_hand}.")
+    }.get(reason, f"Correct EvalSuite {found.suite} or its EvalRun, {by_hand}.")
     ignored = _ignored(found.override, current)
     return " ".join(part for part in (said, ignored) if part)
 
@@ -182,7 +182,7 @@ def _without_plan(found: Situation, serving: KnownRevision | None) -> Decision:
         return Decision(
             None, promoted=False, reason="PlanInvalid", message=f"No revision can serve. {found.plan_problem}"
         )
-    message = f"New runs use revision {short(serving.digest)}. No plan can be made from the current objects."
+    message = f"New runs use revision {short(serving.digest)}. The current objects do not resolve to a plan."
     return Decision(
         serving.digest, promoted=False, reason="PlanInvalid", message=f"{message} {found.plan_problem}".strip()
     )
@@ -210,7 +210,7 @@ def _serves(found: Situation, digest: str, reason: str, eval_run: str | None, us
     then = f"; the next one must pass EvalSuite {found.suite}" if found.policy == "WhenPassed" else ""
     said = {
         "FirstRevision": f"It was the first revision of the Chain, and serves without an evaluation{then}.",
-        "Overridden": f"{user} let it serve without a passed evaluation (spec.promotion.override).",
+        "Overridden": f"{user} permitted it to serve without a passed evaluation (spec.promotion.override).",
         "Immediate": "It served when it was applied, without an evaluation.",
         "ServedBefore": "It had served before.",
         "Passed": f"EvalRun {eval_run} passed.",

@@ -183,7 +183,7 @@ async def _override(
         return Override(wanted.revision, by)
     if wanted.author is None:
         refusal = (
-            "its author is not known; install the admission webhook (manifests/base/admission.yaml), and set it again"
+            "its author is unknown; install the admission webhook (manifests/base/admission.yaml), and set it again"
         )
         return Override(wanted.revision, by, refusal)
     subject = Subject(wanted.author.username, wanted.author.uid or "", wanted.author.groups)

@@ -152,7 +152,7 @@ class ServerChecks:
                 seen = replace(seen, failure=self._mask(seen.failure)) if seen.failure else seen
             except Exception:
                 _log.exception("%s could not be checked", key)
-                seen = Look(reason="McpError", failure="it could not be checked; see the operator's log")
+                seen = Look(reason="McpError", failure="the check failed; see the operator's log")
             known = self._known.get(server.ref.uid)
             if known is not None and known.about == _fingerprint(server):
                 known.looking = False

@@ -157,7 +157,7 @@ def serving_condition(last: LastCalls | None, generation: int, old: Condition | 
         type=ConditionType.SERVING,
         status="False",
         reason=failed[-1],
-        message=f"Its last calls failed: {kinds}. See the timeline of a run that used it; the next call that "
-        "succeeds sets this condition to True.",
+        message=f"Its last calls failed: {kinds}. See the timeline of a run that used it. The next successful call "
+        f"sets this condition to True.",
         observed_generation=generation,
     )

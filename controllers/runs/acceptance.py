@@ -112,7 +112,7 @@ def waiting(status: _S, generation: int, reason: str, message: str, until: datet
         until: when it is given up.
         now: the current time.
     """
-    text = f"The run has not started; unless it is accepted before {until:%Y-%m-%dT%H:%M:%SZ}, it is given up."
+    text = f"The run has not started. If it is not accepted before {until:%Y-%m-%dT%H:%M:%SZ}, it ends as NotAccepted."
     refused = LastError(reason=reason, message=message)
     finished = made(ConditionType.FINISHED, "False", NOT_ACCEPTED, text)
     succeeded = made(ConditionType.SUCCEEDED, "Unknown", NOT_ACCEPTED, "The run has not started.")

@@ -27,7 +27,7 @@ _RECORD_GROUP = "record.tarsy.dev"
 
 UNKNOWN_AUTHOR = (
     "AuthorUnknown",
-    "spec.author: no author is stamped, and authors are required; install the admission webhook "
+    "spec.author: no author is set, and authors are required; install the admission webhook "
     "(manifests/base/admission.yaml), then create the object again",
 )
 """Why an object without an author is refused where authors are required: reason and message."""

@@ -65,4 +65,4 @@ def _fault(content: bytes, limit: int) -> tuple[str, str] | None:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return "GitTextInvalid", f"byte {error.start} of the file is no UTF-8; save it as UTF-8"
-    return None if text.strip() else ("GitTextInvalid", "the file is empty; name another")
+    return None if text.strip() else ("GitTextInvalid", "the file is empty; name another one")

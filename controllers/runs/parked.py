@@ -56,7 +56,7 @@ class ParkedRuns:
         for run in await self._runs.parked_runs(only):
             failure = await self._refusal(run, answers)
             if failure is not None and await self._runs.end_parked(run.id, failure):
-                _log.info("run of %s/%s, which waited, was ended: %s", run.namespace, run.name, failure.message)
+                _log.info("the parked run of %s/%s was ended: %s", run.namespace, run.name, failure.message)
 
     async def _refusal(self, run: ParkedRun, answers: dict[object, Failure | None]) -> Failure | None:
         """Returns why a run may not go on; runs of a round share the answers."""
@@ -85,7 +85,7 @@ class ParkedRuns:
         if found is not None and found["metadata"]["uid"] == server.uid:
             return None
         what = "was deleted" if found is None else "was deleted and created again"
-        text = f"MCPServer {server.namespace}/{server.name} {what} while the run waited."
+        text = f"MCPServer {server.namespace}/{server.name} {what} while the run was waiting."
         return Failure("ServerDeleted", text)
 
     async def _account_gone(self, namespace: str, account: str) -> Failure | None:

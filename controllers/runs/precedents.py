@@ -96,7 +96,7 @@ async def precedents_of(
     try:
         found = await search.find(query)
     except StoreError as error:
-        _log.warning("the run of %s goes on without precedents: %s", run, error)
+        _log.warning("the run of %s continues without precedents: %s", run, error)
         return ()
     subject = Subject(reader.username, reader.uid or "", reader.groups)
     return await _readable(found, subject, context.kubernetes.client)

@@ -139,7 +139,7 @@ def news(
         yield "Normal", "Parked", record.parked.sentence
     if round(record.waited_seconds) > (old.waited_seconds or 0) or (old.parked is not None and record.parked is None):
         if not record.state.finished:
-            yield "Normal", "Woken", f"The run goes on; it has waited for {round(record.waited_seconds)} s in all."
+            yield "Normal", "Woken", f"The run continues; it has waited for {round(record.waited_seconds)} s in all."
     elif record.attempt > 1 and record.attempt != (old.attempt or 0) and not record.state.finished:
         yield "Warning", "Resumed", f"The run was resumed after its worker was lost (attempt {record.attempt})."
     for change in record.provider_changes:

@@ -78,4 +78,6 @@ async def run_runbook(
         _text_sources(investigation, context),
         context.settings.library_namespace,
     )
-    return f"{problem} The default runbook follows.\n\n{default}" if default else f"{problem} There is no default."
+    if not default:
+        return f"{problem} There is no default runbook."
+    return f"{problem} The default runbook follows.\n\n{default}"

@@ -230,7 +230,7 @@ class SlackConversation:
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
                 await self._questions.release(taken)
         except (StoreError, TimeoutError) as error:
-            _log.warning("questions from Slack are taken up again in %.0f s: %s", CLAIM_SECONDS, error)
+            _log.warning("reading questions from Slack again in %.0f s: %s", CLAIM_SECONDS, error)
 
     async def _forward(self, question: SlackQuestion) -> None:
         """Brings a question one state forward; while Postgres or the API server is away it stays due."""
@@ -243,14 +243,14 @@ class SlackConversation:
                 case "reply":
                     await self._send(question)
         except ApiError as error:
-            _log.warning("a question from Slack waits: %s", error)
+            _log.warning("a question from Slack is waiting: %s", error)
             if question.state == "received" and question.tries >= MOST_TRIES:
                 text = "I could not ask your question: the Kubernetes API does not answer. Ask again later."
                 await self._refuse(question, "refused", text)
             else:
                 await self._questions.later(question.id, self._pause(question.tries), error.reason)
         except StoreError as error:
-            _log.warning("a question from Slack waits: %s", error)
+            _log.warning("a question from Slack is waiting: %s", error)
 
     async def _ask(self, question: SlackQuestion) -> None:
         about = await self._reads.record(question.investigation)
@@ -328,7 +328,7 @@ class SlackConversation:
             await self._questions.done(question.id)
             self._metrics.add(SLACK_QUESTIONS, outcome=outcome)
         elif not result.passing or question.tries >= MOST_TRIES or question.age >= _NEVER_SECONDS + GIVE_UP_SECONDS:
-            _log.warning("a reply in Slack is given up after %d tries: %s", question.tries, result.problem)
+            _log.warning("giving up a reply in Slack after %d attempts: %s", question.tries, result.problem)
             await self._questions.end(question.id, "given_up", result.problem)
             self._metrics.add(SLACK_QUESTIONS, outcome="given_up")
         else:
@@ -347,8 +347,8 @@ async def _token(path: Path) -> str | SendResult:
     try:
         token = await asyncio.to_thread(read)
     except (OSError, UnicodeDecodeError):
-        return SendResult(f"{path}: cannot be read; create the Secret tarsy-slack")
-    return token or SendResult(f"{path}: is empty; write the token into the Secret tarsy-slack")
+        return SendResult(f"{path} cannot be read; create the Secret tarsy-slack")
+    return token or SendResult(f"{path} is empty; write the token into the Secret tarsy-slack")
 
 
 def _words(record: InvestigationRecord) -> str:

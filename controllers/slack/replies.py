@@ -14,11 +14,12 @@ _REFUSAL_LIMIT = 1500
 _COMMAND_LIMIT = 500
 
 UNKNOWN_USER = (
-    "I do not know who you are in the cluster, so I cannot ask for you. Questions are asked for the people on your "
-    "administrator's list of Slack users (ConfigMap tarsy-slack-users); ask them to add you."
+    "I do not know your user in the cluster, so I cannot ask for you. Only people on your administrator's list of "
+    "Slack users (ConfigMap tarsy-slack-users) can ask; ask your administrator to add you."
 )
 NOT_DECIDED_HERE = (
-    "Nothing is approved, rejected or stopped from Slack. Decide on the page of TARSy, or with kubectl tarsy."
+    "Calls cannot be approved or rejected, and runs cannot be stopped, from Slack. Use the web UI of TARSy, or "
+    "kubectl tarsy."
 )
 NOTHING_ASKED = "Write your question after the mention."
 NO_LIST = "I cannot read the list of Slack users, so I cannot ask for you. Tell your administrator: the log says why."

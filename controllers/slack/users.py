@@ -40,14 +40,14 @@ class _User(_Entry):
     @classmethod
     def _is_a_person(cls, value: str) -> str:
         if value.startswith("system:"):
-            raise ValueError("is a name of the system; a person has another one")
+            raise ValueError("is a system user; a person needs another name")
         return value
 
     @field_validator("groups")
     @classmethod
     def _are_of_people(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if found := next((group for group in value if group.startswith("system:")), None):
-            raise ValueError(f"{found} is a group of the system; leave it out ({EVERYONE} is added)")
+            raise ValueError(f"{found} is a system group; leave it out ({EVERYONE} is added)")
         return value
 
 

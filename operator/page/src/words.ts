@@ -43,7 +43,7 @@ export const CONFIDENCE: Record<Confidence, string> = {
 export const INTEGRITY = {
   K: "K: only the control plane writes this",
   A: "A: workloads can write this",
-  X: "X: anybody outside of the cluster can write this",
+  X: "X: anyone outside the cluster can write this",
 };
 
 export const QUOTES = { replaced: "no longer in the latest result of this call" };

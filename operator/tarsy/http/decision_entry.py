@@ -35,8 +35,8 @@ def why_undecidable(view: ApprovalView, decision: Verdict, username: str, now: d
         return f"you have decided about {which} already ({own.decision}), and a decision cannot be changed"
     if decision == "Approve" and username in view.requesters:
         return (
-            f"you started the run that asks ({view.run.name}), and nobody approves what they requested: ask a "
-            "colleague, or reject it"
+            f"you started the run that asks ({view.run.name}), so you cannot approve its calls: ask a colleague, or "
+            f"reject it"
         )
     return None
 

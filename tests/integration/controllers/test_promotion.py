@@ -323,7 +323,7 @@ async def test_override_counts_only_while_its_author_may_promote(desk: Desk) -> 
             await eventually(look)
 
         await override(desk, second, None)
-        await ignored("its author is not known; install the admission webhook")
+        await ignored("its author is unknown; install the admission webhook")
         await override(desk, second, JANE)
         await ignored("jane may not promote")
         await override(desk, "0" * 16, JANE)

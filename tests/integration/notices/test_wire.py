@@ -136,7 +136,7 @@ async def test_a_token_that_no_header_carries_is_not_sent() -> None:
 async def test_an_answer_that_is_not_slacks_is_told() -> None:
     async with receiving() as receiver:
         receiver.answers = [(200, {})]
-        assert await post(receiver) == SendResult("its answer is not that of Slack's Web API", False)
+        assert await post(receiver) == SendResult("its response is not one of Slack's Web API", False)
 
 
 async def test_silence_has_a_limit() -> None:
@@ -210,7 +210,7 @@ async def test_a_secret_that_is_not_there_may_come(error: Exception, problem: st
 async def test_a_signing_key_that_is_no_base64_is_told() -> None:
     async with receiving() as receiver:
         got = await hook(receiver, sender("whsec_???"))
-    assert got == SendResult("its signing key begins with whsec_ and is not base64 after it", False)
+    assert got == SendResult("its signing key begins with whsec_, but the rest is not base64", False)
 
 
 async def comment(receiver: Receiver, by: NotificationSender, **more: Any) -> SendResult:

@@ -215,7 +215,7 @@ def test_run_that_waits_for_people_is_told_with_its_sentence_and_where_they_deci
     assert data["command"] == f"kubectl tarsy approvals -n {told.namespace}"
     message = slack_message(told, "waits", PAGE, waits_for)
     assert section(message) == waits_for
-    assert f"<{PAGE}/#/approvals|See what waits for you>" in json.dumps(message)
+    assert f"<{PAGE}/#/approvals|See the calls that wait for you>" in json.dumps(message)
     assert {block["type"] for block in message["blocks"]} <= {"header", "context", "section"}, "no button decides"
     without = slack_message(told, "waits")
     assert "#/approvals" not in json.dumps(without)

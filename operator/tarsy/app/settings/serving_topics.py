@@ -74,8 +74,8 @@ class WebUiSettings(SettingsTopic):
     proxy_ca_file: Annotated[FilePath | None, Flag("--page-proxy-ca", metavar="FILE")] = Field(
         None,
         description="CA of an authenticating proxy before the HTTP API; needs --http-tls. A connection with a "
-        "certificate of this CA acts as the user in the proxy's headers. Use a CA made for this alone, never the "
-        "cluster's client CA: each of its certificates could impersonate any user.",
+        "certificate of this CA acts as the user in the proxy's headers. Use a dedicated CA, never the cluster's "
+        "client CA: each of its certificates could impersonate any user.",
     )
     proxy_names: Annotated[Names, Flag("--page-proxy-name")] = Field(
         (), description="Common name of the proxy's certificate. Default: any name that the CA signed."
@@ -152,8 +152,9 @@ class ObservabilitySettings(SettingsTopic):
     )
     otlp_content: Annotated[bool, Flag("--otlp-content")] = Field(
         False,
-        description="Traces contain the messages of models, and the arguments and results of tools, with secrets "
-        "masked as on record. Whoever reads the traces then reads what only tracers may read otherwise.",
+        description="Include the messages of models and the arguments and results of tools in traces, with secrets "
+        "masked as on record. Readers of the traces then see content that otherwise requires the role "
+        "tarsy-tracer.",
     )
     otlp_flavour: Annotated[Literal["genai", "openinference"], Flag("--otlp-flavour")] = Field(
         "genai",
@@ -192,13 +193,14 @@ class GatewaySettings(SettingsTopic):
     )
     launcher: Annotated[FilePath | None, Flag("--launcher", metavar="SOCKET")] = Field(
         None,
-        description="Socket of tarsy-launcher, which starts the tool server in the container of its own image. Instead "
-        "of a command.",
+        description="Socket of tarsy-launcher, which starts the tool server in the container of its own image. Use "
+        "it instead of a command.",
     )
     host: Annotated[str, Flag("--host")] = Field("0.0.0.0", description="Address to listen on.")
     port: Annotated[int, Flag("--port")] = Field(8080, ge=0, le=65535, description="Port. 0 takes a free port.")
     environment: Annotated[Names, Flag("--env")] = Field(
-        (), description="Environment variable of the gateway to pass to the tool server, which else gets only PATH."
+        (),
+        description="Environment variable of the gateway to pass to the tool server, which otherwise gets only PATH.",
     )
     max_sessions: Annotated[int, Flag("--max-sessions")] = Field(
         64, ge=1, description="Maximum concurrent sessions; each runs a process of the tool server."

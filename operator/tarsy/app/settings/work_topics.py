@@ -110,19 +110,19 @@ class ExecutionSettings(SettingsTopic):
         _WORKER.max_parked,
         ge=0,
         description="Maximum investigations and answers in the whole installation that wait for people or for a "
-        "provider's rate limit. They hold no worker and do not count as concurrent. A further one goes on without the "
-        "call that it would wait for.",
+        "provider's rate limit. They hold no worker and do not count as concurrent. Above the limit, a run continues "
+        "without the call that it would wait for.",
     )
     max_parked_per_namespace: Annotated[int | None, Flag("--max-parked-per-namespace")] = Field(
         _WORKER.max_parked_of_namespace,
         ge=0,
-        description="Maximum of those of one namespace. Default: only maxParked limits them.",
+        description="The same maximum for one namespace. Default: only maxParked applies.",
     )
     max_wait_hours: Annotated[float, Flag("--max-wait-hours")] = Field(
         _WORKER.max_wait_seconds / 3600,
         ge=0,
         le=168,
-        description="Hours that one investigation may wait in all. Its deadline and its budget do not run meanwhile.",
+        description="Total hours that one investigation may wait. Its deadline and its budget do not run meanwhile.",
     )
     max_approval_requests: Annotated[int, Flag("--max-approval-requests")] = Field(
         _WORKER.approval_requests, ge=0, description="Maximum approvals that one investigation may ask for."
@@ -130,8 +130,8 @@ class ExecutionSettings(SettingsTopic):
     park_provider_seconds: Annotated[float, Flag("--park-provider-seconds")] = Field(
         _WORKER.park_provider_seconds,
         ge=0,
-        description="An investigation whose LLM provider asks it to come back later than after these seconds waits "
-        "without a worker. 0: it never does.",
+        description="Seconds of delay requested by an LLM provider above which an investigation waits without a "
+        "worker. 0: it always keeps its worker.",
     )
     lease_seconds: Annotated[float, Flag("--lease-seconds")] = Field(
         _WORKER.lease_seconds,
@@ -171,7 +171,7 @@ class WorkerExecutionSettings(ExecutionSettings):
     max_concurrent: Annotated[int, Flag("--places")] = Field(
         _WORKER.places,
         ge=1,
-        description="Maximum concurrent investigations in this pod; its processes share them out.",
+        description="Maximum concurrent investigations in this pod, divided among its processes.",
     )
 
 
@@ -181,15 +181,16 @@ class WorkerPodSettings(SettingsTopic):
     processes: Annotated[int | None, Flag("--processes", environment="TARSY_PROCESSES")] = Field(
         None,
         ge=1,
-        description="Processes, each with its own lease. Default: one per core of the pod (its CPU limit rounded "
+        description="Number of processes, each with its own lease. Default: one per core of the pod (its CPU limit "
+        "rounded "
         "up; without one, the cores of the node), as far as its memory limit allows 256 MiB for each; at most one "
         "per place and per 3 connections to Postgres.",
     )
     connections: Annotated[int, Flag("--database-connections")] = Field(
         21,
         ge=3,
-        description="Maximum connections of this pod to Postgres; its processes share them out, at least 3 for each, "
-        "one of them for LISTEN; the runs of a process use at most 8.",
+        description="Maximum connections of this pod to Postgres, divided among its processes: at least 3 for each, "
+        "one of them for LISTEN. The runs of a process use at most 8.",
     )
 
 
@@ -252,22 +253,23 @@ class ReconcileSettings(SettingsTopic):
         "operator's Deployment.",
     )
     runbook_hosts: Annotated[Names, Flag("--runbook-host")] = Field(
-        (), description="Host that runbooks of every namespace may be fetched from, whatever its address."
+        (), description="Host from which all namespaces may fetch runbooks, regardless of its address."
     )
     git_hosts: Annotated[Names, Flag("--git-host")] = Field(
         (),
-        description="Host that cases of EvalSuites, skills and runbooks may be read from in Git, or HOST:PORT. "
+        description="Host, or HOST:PORT, of a Git server from which cases of EvalSuites, skills and runbooks may be "
+        "read. "
         "Default: none.",
     )
     git_ca_file: Annotated[FilePath | None, Flag("--git-ca-file", metavar="FILE")] = Field(
-        None, description="Certificate authorities of Git servers in PEM form, beside those of the system."
+        None, description="File with CA certificates of Git servers in PEM format, in addition to those of the system."
     )
     calibration_floor: Annotated[float, Flag("--calibration-floor")] = Field(
         0.5,
         ge=0,
         le=1,
-        description="Smallest lower end of the 95 % interval of the share of right findings with confidence High. A "
-        "Chain with 20 verdicts or more that is below it is not Calibrated.",
+        description="Minimum share of right findings with confidence High, as the lower bound of the 95 % interval. "
+        "A Chain with 20 verdicts or more that is below it is not Calibrated.",
     )
     outcome_settle: Annotated[str, AfterValidator(_duration), Flag("--outcome-settle")] = Field(
         "24h",
@@ -276,7 +278,7 @@ class ReconcileSettings(SettingsTopic):
     )
     outcome_recurrence: Annotated[str, AfterValidator(_duration), Flag("--outcome-recurrence")] = Field(
         "24h",
-        description="Time after the resolve within which a firing of the alert is a recurrence, and after which the "
+        description="Time after an alert was resolved within which its next firing is a recurrence; after it the "
         "outcome is Settled: a number with s, m, h, d or w.",
     )
     server_check_seconds: Annotated[float | None, Flag("--server-check-seconds")] = Field(
@@ -321,8 +323,8 @@ class SlackSettings(SettingsTopic):
 
     app_token_file: Annotated[FilePath | None, Flag("--slack-app-token-file", metavar="FILE")] = Field(
         None,
-        description="File with the app-level token (xapp-) that opens connections in Socket Mode. Without it, or while "
-        "the file does not exist at the start, nothing can be asked in Slack.",
+        description="File with the app-level token (xapp-) that opens connections in Socket Mode. Without it, or if "
+        "the file does not exist at startup, questions cannot be asked in Slack.",
     )
     bot_token_file: Annotated[FilePath, Flag("--slack-bot-token-file", metavar="FILE")] = Field(
         Path("/etc/tarsy/slack/bot-token"), description="File with the bot token (xoxb-) that posts replies."
@@ -344,8 +346,8 @@ class HistorySettings(SettingsTopic):
         FilePath | None, Flag("--history-key-file", environment="TARSY_HISTORY_KEY_FILE", metavar="FILE")
     ] = Field(
         None,
-        description="File with the key of the digests that stand for values: at least 32 bytes. Without it, or while "
-        "the file does not exist, no history is recorded. Read at the start.",
+        description="File with the key, of at least 32 bytes, for the digests that replace values. Without it, or if "
+        "the file does not exist, no history is recorded. Read at startup.",
     )
     retention: Annotated[
         str, AfterValidator(_duration), Flag("--history-retention", environment="TARSY_HISTORY_RETENTION")

@@ -25,10 +25,10 @@ def approvals(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="List the calls of all namespaces.")
     ] = False,
-    decided: Annotated[bool, typer.Option("--decided", help="List calls that do not wait any more too.")] = False,
+    decided: Annotated[bool, typer.Option("--decided", help="Also list calls that no longer wait.")] = False,
     output: OutputOption = "text",
 ) -> None:
-    """List calls of tools that wait for people. Requires the role tarsy-approver or tarsy-tracer."""
+    """List tool calls that wait for approval. Requires the role tarsy-approver or tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.requests.approvals import list_waiting
@@ -46,12 +46,14 @@ def approve(
     yes: Yes = False,
     target: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name of the target of a destructive call, to confirm it by --yes."),
+        typer.Option(
+            metavar="NAME", help="Name of the target of a destructive call, to confirm it together with --yes."
+        ),
     ] = None,
     reason: Reason = None,
     output: OutputOption = "text",
 ) -> None:
-    """Show a call that waits, with its change and evidence, and approve it. Requires the role tarsy-approver."""
+    """Show a waiting call with its change and evidence, and approve it. Requires the role tarsy-approver."""
     _decide(connection, name, "Approve", yes=yes, target=target, reason=reason, output=output)
 
 
@@ -63,7 +65,7 @@ def reject(
     reason: Reason = None,
     output: OutputOption = "text",
 ) -> None:
-    """Show a call that waits, and reject it: the run goes on without it. Requires the role tarsy-approver."""
+    """Show a waiting call and reject it: the run continues without it. Requires the role tarsy-approver."""
     _decide(connection, name, "Reject", yes=yes, target=None, reason=reason, output=output)
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def calibration(
     connection: "ConnectionOptions",
     all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="List the Chains of all namespaces' findings.")
+        bool, typer.Option("--all-namespaces", "-A", help="Include the findings of all namespaces.")
     ] = False,
     output: OutputOption = "text",
 ) -> None:
-    """List how often findings were right, by Chain and confidence, as people said in reviews."""
+    """List how often findings were right according to reviews, by Chain and confidence."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.reports.calibration import list_calibration

@@ -20,7 +20,7 @@ def import_suite(
 ) -> None:
     """Turn the cases of a public benchmark into a suite for tarsy eval run.
 
-    Exit status: 0 all cases were written, 1 some were left out, with a sentence for each.
+    Exit status: 0 all cases were written, 1 some were left out, with a reason for each.
     """
     from tarsy.cli.evals.importing import import_cases
 

@@ -45,14 +45,14 @@ def _statuses() -> Iterator[None]:
 
 
 Samples = Annotated[
-    int | None, typer.Option(min=1, max=20, help="Number of runs of each case. Default: as the suite says, else 1.")
+    int | None, typer.Option(min=1, max=20, help="Number of runs of each case. Default: that of the suite, else 1.")
 ]
 Parallel = Annotated[
     int | None,
     typer.Option(
         min=1,
         max=50,
-        help="Maximum samples side by side. Default: as the suite says, else 4. limits.maxConcurrent of an LLMProvider "
+        help="Maximum concurrent samples. Default: that of the suite, else 4. limits.maxConcurrent of an LLMProvider "
         "lowers it.",
     ),
 ]

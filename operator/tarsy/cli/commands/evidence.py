@@ -25,7 +25,7 @@ def changes(
     connection: "ConnectionOptions",
     target: Target = None,
     since: Annotated[
-        str, typer.Option(help="How long before the first failure changes count: a number with s, m, h or d.")
+        str, typer.Option(help="Period before the first failure in which changes count: a number with s, m, h or d.")
     ] = "4h",
     output: OutputOption = "text",
 ) -> None:

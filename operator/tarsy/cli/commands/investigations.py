@@ -119,7 +119,7 @@ def trace(
 
 @with_connection
 def precedents(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
-    """Print the earlier investigations that the agents of an investigation were told about, and how those ended."""
+    """Print the earlier investigations that an investigation's agents were given as hints, and their outcomes."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.runs.precedents import print_precedents
@@ -131,7 +131,7 @@ def precedents(connection: "ConnectionOptions", name: Name, output: OutputOption
 
 @with_connection
 def verify(connection: "ConnectionOptions", name: Name, output: OutputOption = "text") -> None:
-    """Check that the record of an investigation is as it was written. Exits with 1 if not, 2 if it has no seals."""
+    """Check that the record of an investigation was not changed. Exits with 1 if it was, 2 if it has no seals."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.runs.verify import verify_record
@@ -150,7 +150,7 @@ def compare(
     ],
     output: OutputOption = "text",
 ) -> None:
-    """Print two investigations side by side, to the first tool calls that differ. Requires the role tarsy-tracer."""
+    """Print two investigations side by side, up to the first tool calls that differ. Requires the role tarsy-tracer."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.runs.compare import compare_runs
@@ -178,8 +178,8 @@ def replay(
     on_miss: Annotated[
         Literal["Refuse", "Live", "Simulate"],
         typer.Option(
-            help="What happens to a call that is not recorded, of a tool that only reads. Live: the tool is called. "
-            "Simulate: a model makes an answer up, which supports no claim."
+            help="Handling of calls of read-only tools that are not recorded. Live: the tool is called. Simulate: a "
+            "model makes up an answer, which supports no claim."
         ),
     ] = "Refuse",
     output: OutputOption = "text",

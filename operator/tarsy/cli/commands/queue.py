@@ -21,7 +21,8 @@ def queue(
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of items.")] = 100,
     output: OutputOption = "text",
 ) -> None:
-    """Show what waits, for how long and why: for a worker, a decision, a provider, a quota or a chain."""
+    """List waiting alerts and runs, for how long and why they wait: for a worker, a decision, a provider, a quota
+    or a chain."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.reports.queue import show_queue

@@ -23,7 +23,7 @@ def purge(
     ] = False,
     output: TextOrJson = "text",
 ) -> None:
-    """Delete old records of investigations, and old changes of objects, permanently; never those of running ones."""
+    """Permanently delete old records of finished investigations, and old recorded changes of objects."""
     from tarsy.app.durations import seconds_of
     from tarsy.cli.purge import purge_records
 

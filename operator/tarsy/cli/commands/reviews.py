@@ -55,17 +55,17 @@ def review(
         str | None,
         typer.Option(metavar="KIND/NAME", help="Object that was the root cause, such as Deployment/checkout."),
     ] = None,
-    note: Annotated[str | None, typer.Option(help="Reasons and what was done, kept on record.")] = None,
-    claim: Annotated[bool, typer.Option("--claim", help="Tell others that you review it now.")] = False,
+    note: Annotated[str | None, typer.Option(help="Reasons and actions taken, kept on record.")] = None,
+    claim: Annotated[bool, typer.Option("--claim", help="Show others that you are reviewing it.")] = False,
     reopen: Annotated[
-        bool, typer.Option("--reopen", help="Ask for another look: verdicts of before no longer count.")
+        bool, typer.Option("--reopen", help="Request another review: earlier verdicts no longer count.")
     ] = False,
     as_case: Annotated[
         bool, typer.Option("--as-case", help="Print a case for an EvalSuite that expects the reviewed root cause.")
     ] = False,
     output: OutputOption = "text",
 ) -> None:
-    """Review findings, or print what people said about one. Writing requires the role tarsy-reviewer."""
+    """Review findings, or print the reviews of one. Writing requires the role tarsy-reviewer."""
     chosen = [claim, reopen, as_case, verdict is not None]
     if sum(chosen) > 1:
         raise typer.BadParameter("give one of --verdict, --claim, --reopen and --as-case")

@@ -20,7 +20,7 @@ def schedules(
     ] = False,
     output: OutputOption = "text",
 ) -> None:
-    """List schedules of alerts, with their last and next times, and why the latest time has no alert."""
+    """List alert schedules with their last and next times, and why the latest time has no alert."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.objects.schedules import list_schedules

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def score(
     connection: "ConnectionOptions",
     name: Name,
-    again: Annotated[bool, typer.Option("--again", help="Ask for another score, within the budget.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Request another score, within the budget.")] = False,
     output: OutputOption = "text",
 ) -> None:
-    """Print the scores of an investigation, or ask for another one. A score is advice: nothing depends on it."""
+    """Print the scores of an investigation, or request another one. A score is advice: nothing depends on it."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.reports.scores import ask_again, show_score
@@ -37,14 +37,18 @@ def scores(
     connection: "ConnectionOptions",
     suite: Annotated[str, typer.Argument(help="Name of the EvalSuite.", metavar="SUITE")],
     again: Annotated[
-        bool, typer.Option("--again", help="Ask for another score of what ended lately, within the budget.")
+        bool,
+        typer.Option("--again", help="Request new scores for recently finished investigations, within the budget."),
     ] = False,
     days: Annotated[
-        int, typer.Option(min=1, max=MAX_RESCORE_DAYS, help="With --again: days that the investigations ended in.")
+        int,
+        typer.Option(
+            min=1, max=MAX_RESCORE_DAYS, help="With --again: number of days in which the investigations finished."
+        ),
     ] = 7,
     output: OutputOption = "text",
 ) -> None:
-    """Print what the scores of a suite tell by chain: points, failure tags, missing tools."""
+    """Print the scores of a suite by chain: points, failure tags, missing tools."""
 
     async def work(client: "AnyClient") -> int:
         from tarsy.cli.reports.scores import ask_suite_again, show_suite

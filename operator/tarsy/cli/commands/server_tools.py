@@ -31,7 +31,7 @@ def accept_tools(
     connection: "ConnectionOptions",
     name: ServerArgument,
     tool: Annotated[
-        list[str] | None, typer.Option(help="Tool to accept. May be repeated. Default: all that are withheld.")
+        list[str] | None, typer.Option(help="Tool to accept. May be repeated. Default: all withheld tools.")
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Reason, for others.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,

@@ -42,7 +42,7 @@ def show_command(
 
 
 def import_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with SKILL.md, or with such folders.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with SKILL.md, or a folder of such folders.")],
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Namespace of the manifests. Default: none.", callback=object_name),
@@ -51,7 +51,8 @@ def import_command(
         bool, typer.Option("--without-allowed-tools", help="Leave allowed-tools of the files out.")
     ] = False,
 ) -> None:
-    """Print Skills for folders in the format of agentskills.io. Exits with 1, without a Skill, if one has an error."""
+    """Print Skills for folders in the format of agentskills.io. Exits with 1 and prints no Skill if one has an
+    error."""
     from tarsy.cli.objects.skills_import import import_skills
 
     raise typer.Exit(import_skills(folder, namespace=namespace, without_tools=without_allowed_tools))

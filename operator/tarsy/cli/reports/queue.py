@@ -1,4 +1,4 @@
-"""Prints what waits and why (`queue`), and the workers that take it (`workers`)."""
+"""Prints waiting runs with their reasons (`queue`), and the workers (`workers`)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -46,7 +46,7 @@ _MARKS: Mapping[str, tuple[str, str]] = {
 _INTEGRITY: Mapping[Integrity, str] = {
     Integrity.K: "only the control plane writes this",
     Integrity.A: "workloads can write this",
-    Integrity.X: "anybody outside of the cluster can write this",
+    Integrity.X: "anyone outside the cluster can write this",
 }
 _BODY_LINES = 14
 _INDENT = 9

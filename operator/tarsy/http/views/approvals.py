@@ -42,7 +42,7 @@ class ApprovalItem(View):
     target: str | None = Field(description="First object that the call changes, as kind/name. Null if unknown.")
     required: int = Field(description="Number of people who must approve.")
     approvals: int = Field(description="Number of people who approved. Whether they count is checked by the operator.")
-    phase: str = Field(description="Pending, or what was decided.")
+    phase: str = Field(description="Pending, or the decision.")
     created_at: datetime
     expires_at: datetime = Field(description="Time until which people can decide.")
     requesters: tuple[str, ...] = Field(description="Users who started the run; they cannot approve.")
@@ -73,7 +73,7 @@ class ApprovalPreview(View):
 
     kind: str = Field(description="DryRun: by the tool itself. Read: the objects as they are. None: unknown.")
     diff: str = ""
-    note: str | None = Field(default=None, description="Why there is no preview, or what it does not show.")
+    note: str | None = Field(default=None, description="Reason why there is no preview, or limits of the preview.")
 
 
 class UndoView(View):

@@ -94,7 +94,7 @@ class JudgeView(View):
     )
     sentence: str | None = Field(description="Reason for the role.")
     kappa: float | None = Field(description="Agreement with people (Cohen's kappa). Null if it is not defined.")
-    answers: int = Field(description="Number of answers of people that it is measured with.")
+    answers: int = Field(description="Number of answers of people used to measure the agreement.")
     calls: int
     failed_calls: int = Field(description="Number of calls that failed or were interrupted.")
     tokens: int
@@ -131,7 +131,7 @@ class MeasuredRun(View):
     same_suite: bool = Field(description="Whether it measured the suite as the suite is now.")
     verdict: str | None = Field(description="Passed, Regressed, Insufficient or Cancelled. Null before the end.")
     summary: str | None = Field(description="Reasons for the verdict.")
-    power: str | None = Field(description="Loss that the comparison is able to show.")
+    power: str | None = Field(description="Smallest loss that the comparison can detect.")
     pass_rate: float | None = Field(description="Share of the conclusive cases that passed. Null if there is none.")
     pass_rate_low: float = Field(description="Lower end of the 95 % interval of the pass rate.")
     pass_rate_high: float = Field(description="Upper end of the 95 % interval of the pass rate.")

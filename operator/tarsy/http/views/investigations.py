@@ -102,7 +102,7 @@ class InvestigationItem(RunRef):
     )
     outcome: IncidentOutcome | None = Field(
         default=None,
-        description="What became of the alert after the finding. Null while that is not known, and for alerts that no "
+        description="Outcome of the alert after the finding. Null while that is not known, and for alerts that no "
         "sender resolves.",
     )
     excerpt: str | None = Field(default=None, description="Text around what was searched for. Null without a search.")

@@ -32,7 +32,7 @@ class QuotaView(ConfiguredView):
     starts: datetime | None = Field(description="Start of the current period.")
     ends: datetime | None = Field(description="End of the current period.")
     warned: bool = Field(description="Whether the percentage for a warning is reached.")
-    exceeded: bool = Field(description="Whether a limit has no room.")
+    exceeded: bool = Field(description="Whether a limit is exhausted.")
     refusals: int = Field(description="Model calls that were not made in the current period because they did not fit.")
 
     @classmethod

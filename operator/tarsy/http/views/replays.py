@@ -22,8 +22,7 @@ class ReplayRequest(Body):
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
         default=None,
-        description="Number of this sample among several replays of the same record. It decides nothing: the record "
-        "answers in its own order, and no model is sent it.",
+        description="Number of this sample among several replays of the same record. It has no effect on the replay.",
     )
     name: Annotated[ObjectName, Field(description="Name of the Investigation. Generated when omitted.")] | None = None
 

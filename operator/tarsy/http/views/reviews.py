@@ -169,7 +169,7 @@ class ReviewsBody(Body):
     )
     verdict: FindingVerdict | None = Field(default=None, description="Verdict, with Complete only.")
     root_cause: RootCauseObject | None = Field(default=None, description="Root cause, with Complete only.")
-    note: ReviewNote | None = Field(default=None, description="Reasons and what was done.")
+    note: ReviewNote | None = Field(default=None, description="Reasons and actions taken.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -16,7 +16,7 @@ class ScheduleView(ConfiguredView):
 
     schedule: str = Field(description="Cron expression.")
     time_zone: str = Field(description="Time zone of the expression.")
-    suspended: bool = Field(description="Whether no Alerts are created.")
+    suspended: bool = Field(description="Whether creation of Alerts is suspended.")
     alert_type: str = Field(description="Type of the Alerts.")
     last: datetime | None = Field(description="Latest time for which an Alert was created.")
     next: datetime | None = Field(description="Next time. Null while the schedule is suspended or not Ready.")

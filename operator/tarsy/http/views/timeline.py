@@ -36,8 +36,8 @@ class CitationView(View):
     tool: str | None
     integrity: Integrity | None = Field(
         default=None,
-        description="Who can write the quoted text. K: only the control plane. A: workloads as well. X: anybody "
-        "outside of the cluster. Null: not supported, or checked by an older version.",
+        description="Who can write the quoted text. K: only the control plane. A: workloads as well. X: anyone "
+        "outside the cluster. Null: not supported, or checked by an older version.",
     )
     replaced: bool = Field(
         default=False, description="Whether the latest result of the same call no longer contains the quote."
@@ -75,7 +75,7 @@ class ManagedObjectView(View):
     """An object that is applied from Git or from a chart."""
 
     object: str = Field(description="Kind, namespace and name.")
-    managed_by: str = Field(description="What applies it, with the mark that says so.")
+    managed_by: str = Field(description="Tool that applies it, with the label or annotation that shows this.")
 
 
 class ChangeForGitView(View):
@@ -207,7 +207,7 @@ class RunHead(RunRef):
         default=(), description="What its stages of kind action did, in order. The finding does not depend on it."
     )
     outcome: IncidentOutcome | None = Field(
-        default=None, description="What became of the alert after the finding. Null while that is not known."
+        default=None, description="Outcome of the alert after the finding. Null while that is not known."
     )
 
     @classmethod

@@ -129,7 +129,7 @@ class ChangesPlan(FrozenModel):
     account: str | None = None
     """ServiceAccount in the run's namespace that objects are read with; None: nothing is read."""
     window_seconds: float = 14_400.0
-    """Time before the onset in which changes count."""
+    """Seconds before the onset during which changes count."""
     stop_when: Literal["Never", "Certain"] = "Never"
     reader: str | None = None
     """Username of the person or ServiceAccount whose rights limit what is read; None: nobody's do."""

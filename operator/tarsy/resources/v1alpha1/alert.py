@@ -155,8 +155,8 @@ class AlertSpec(AlertContent):
     author: Author | None = Field(default=None, description=STAMPED)
     reader: Author | None = Field(
         default=None,
-        description="The user whose rights limit what stages of kind Changes read. Set by the intake as its AlertRoute "
-        "says; leave it out. Defaults to the author.",
+        description="The user whose rights limit what stages of kind Changes read. Set by the intake as its "
+        "AlertRoute declares; leave it out. Defaults to the author.",
     )
     ttl_seconds_after_finished: TtlSeconds = Field(
         default=WEEK_SECONDS, description="Seconds from the end of the investigation to the deletion of this object."

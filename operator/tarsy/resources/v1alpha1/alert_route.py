@@ -77,7 +77,7 @@ class HmacAuth(Model):
         Field(
             default=None,
             description="Header with the time at which the sender signed, in seconds since 1970, as Grafana can send "
-            "it. The signature is then that of the time, a colon and the body, and holds for five minutes.",
+            "it. The signature then covers the time, a colon and the body, and is valid for five minutes.",
         )
     )
 

@@ -56,12 +56,13 @@ class AlertScheduleSpec(Model):
         default="UTC", description="IANA name of the time zone of the expression, such as Europe/Berlin."
     )
     suspend: bool = Field(
-        default=False, description="Whether to create no Alerts. Times that pass meanwhile are not made up for."
+        default=False,
+        description="Whether creation of Alerts is suspended. Times that pass meanwhile are not caught up.",
     )
     overlap: Literal["Forbid", "Allow"] = Field(
         default="Forbid",
-        description="Whether an Alert is created while an earlier one of this schedule is not finished. With Forbid "
-        "the time is skipped.",
+        description="Whether an Alert is created while an earlier one of this schedule has not finished. With "
+        "Forbid, the time is skipped.",
     )
     missed_runs: Literal["Skip", "RunOnce"] = Field(
         default="Skip",
@@ -70,7 +71,8 @@ class AlertScheduleSpec(Model):
         "startingDeadlineSeconds late.",
     )
     starting_deadline_seconds: Annotated[int, Field(ge=60, le=WEEK_SECONDS)] = Field(
-        default=HOUR_SECONDS, description="Seconds after its time at which an Alert is still created, with RunOnce."
+        default=HOUR_SECONDS,
+        description="Maximum delay in seconds after its time with which an Alert is still created, for RunOnce.",
     )
     successful_alerts_history_limit: HistoryLimit = Field(
         default=3, description="Number of finished Alerts with a successful investigation that are kept."
@@ -110,7 +112,7 @@ class AlertScheduleStatus(ConfigStatus):
 
 
 class AlertSchedule(Resource[AlertScheduleSpec, AlertScheduleStatus]):
-    """Creates Alerts at the times of a cron expression, such as for a check of every morning."""
+    """Creates Alerts at the times of a cron expression, for example for a check every morning."""
 
     KIND: ClassVar[str] = "AlertSchedule"
     PLURAL: ClassVar[str] = "alertschedules"
@@ -118,7 +120,7 @@ class AlertSchedule(Resource[AlertScheduleSpec, AlertScheduleStatus]):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Schedule", ".spec.schedule", description="Cron expression."),
         Column("Time zone", ".spec.timeZone", description="Time zone of the expression."),
-        Column("Suspend", ".spec.suspend", "boolean", "Whether no Alerts are created."),
+        Column("Suspend", ".spec.suspend", "boolean", "Whether creation of Alerts is suspended."),
         *READY_COLUMNS,
         Column("Last", ".status.lastScheduleTime", "date", "Time since the latest time with an Alert."),
         Column("Next", ".status.nextScheduleTime", description="Next time, in UTC."),
@@ -127,7 +129,7 @@ class AlertSchedule(Resource[AlertScheduleSpec, AlertScheduleStatus]):
         Column(
             "Fired",
             '.status.conditions[?(@.type=="Fired")].reason',
-            description="What became of the latest time.",
+            description="Outcome of the latest time.",
             wide=True,
         ),
         Column("Author", ".spec.author.username", description="User in whose name Alerts are created.", wide=True),

@@ -45,7 +45,7 @@ class TargetDeclaration(Model):
 
 
 class DryRunDeclaration(Model):
-    """How calls of some tools are tried without an effect."""
+    """Dry run of some tools."""
 
     tools: _Tools = Field(description="Tools. * matches any characters. The first entry that names a tool counts.")
     argument: ArgumentName = Field(
@@ -62,8 +62,9 @@ class UndoDeclaration(Model):
     tools: _Tools = Field(description="Tools. * matches any characters. The first entry that names a tool counts.")
     tool: ToolName = Field(description="Tool of this server that undoes the call.")
     arguments: Expression = Field(
-        description="CEL expression over `arguments` of the call, `before`, the object before it, and `manifest`, the "
-        "same in JSON: the arguments of the call that undoes it, as a map. Values that are masked cannot be used."
+        description="CEL expression that returns the arguments of the undoing call as a map. Variables: `arguments` "
+        "of the call to undo, `before` (the object before that call) and `manifest` (the same in JSON). Masked "
+        "values cannot be used."
     )
 
 
@@ -81,16 +82,17 @@ class ApprovalSettings(Model):
     undetermined: Literal["Ask", "Refuse"] | None = Field(
         default=None,
         description="What happens to a call whose objects are not declared or cannot be read. Refuse: it is not "
-        "called. Ask: people decide without a preview. Defaults to Refuse.",
+        "made. Ask: people decide without a preview. Defaults to Refuse.",
     )
     git_ops: Literal["Refuse", "Warn"] | None = Field(
         default=None,
-        description="What happens to a call on an object that Argo CD, Flux or Helm manages. Refuse: it is not called, "
-        "and the finding has the change as text, to be made in Git. Warn: people are told. Defaults to Refuse.",
+        description="What happens to a call on an object that Argo CD, Flux or Helm manages. Refuse: it is not made, "
+        "and the finding contains the change, to be made in Git. Warn: approvers see a warning. Defaults to "
+        "Refuse.",
     )
     dry_run: Annotated[tuple[DryRunDeclaration, ...], Field(max_length=32)] = Field(
         default=(), description="Tools with a dry run. Its result is the preview."
     )
     undo: Annotated[tuple[UndoDeclaration, ...], Field(max_length=32)] = Field(
-        default=(), description="Calls that undo calls. They are shown, and never made by themselves."
+        default=(), description="Calls that undo other calls. They are proposed, and never made automatically."
     )

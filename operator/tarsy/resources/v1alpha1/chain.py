@@ -85,8 +85,8 @@ class Promotion(Model):
     )
 
     policy: Literal["Immediate", "WhenPassed"] = Field(
-        description="When a new revision serves. Immediate: at once. WhenPassed: when an EvalRun of the suite passed "
-        "with it. Until then new runs use the revision in status.servingRevision."
+        description="When a new revision serves new runs. Immediate: at once. WhenPassed: after it has passed an "
+        "EvalRun of the suite. Until then, new runs use the revision in status.servingRevision."
     )
     suite_ref: NameRef | None = Field(
         default=None, description="EvalSuite in the same namespace that a revision must pass."
@@ -100,8 +100,9 @@ class PrecedentSettings(Model):
     """Whether agents are told about earlier investigations."""
 
     use: Literal["Off", "Hint"] = Field(
-        description="Whether agents are told about earlier investigations of the same incident, workload or changed "
-        "object, or with words in common. Off: they are not. Hint: at most three lines, as history that is no evidence."
+        description="Whether agents learn of earlier investigations of the same incident, workload or changed "
+        "object, or with words in common. Off: they do not. Hint: their prompt contains at most three lines "
+        "about them, marked as history and not as evidence."
     )
     scope: Literal["Namespace", "Granted"] = Field(
         default="Namespace",
@@ -138,9 +139,9 @@ class ChainSpec(Model):
     )
     runbook: LocalRunbook | None = Field(
         default=None,
-        description="Runbook for alerts that bring none. For runs in another namespace, the default runbook of that "
-        "namespace takes precedence, and before it the key runbook.md of a ConfigMap there that is named "
-        "tarsy-runbook-CHAIN and has the label tarsy.dev/runbook.",
+        description="Runbook for alerts without one. For runs in another namespace, that namespace can override it: "
+        "first with the key runbook.md of a ConfigMap named tarsy-runbook-CHAIN with the label "
+        "tarsy.dev/runbook, then with its default runbook.",
     )
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of the chain's agents.")
     strategy: Strategy | None = Field(default=None, description="Strategy of the chain's agents.")
@@ -167,15 +168,15 @@ class ChainSpec(Model):
     chat: ChatSettings | None = Field(default=None, description="Settings of follow-up questions.")
     notify: Notify = Field(default=(), description="Notification targets for the investigations of this chain.")
     promotion: Promotion | None = Field(
-        default=None, description="When a new revision of the chain serves. Defaults to at once."
+        default=None, description="When a new revision of the chain serves new runs. Defaults to immediately."
     )
     precedents: PrecedentSettings | None = Field(
-        default=None, description="Whether agents are told about earlier investigations. Defaults to not."
+        default=None, description="Use of earlier investigations as hints. Off by default."
     )
     pre_approved: tuple[PreApproval, ...] = Field(
         default=(),
         max_length=MAX_PRE_APPROVED,
-        description="Calls that count as approved. Whoever writes an entry needs the verb approve on its MCPServer.",
+        description="Calls that count as approved. The author of an entry needs the verb approve on its MCPServer.",
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may run this chain. Defaults to none."
@@ -195,14 +196,14 @@ class ChainStatus(ConfigStatus):
         default=None, description="Alert types of the chain, abbreviated for display."
     )
     serving_revision: Revision | None = Field(
-        default=None, description="Revision that new runs use, where spec.promotion is set."
+        default=None, description="Revision that new runs use, if spec.promotion is set."
     )
     candidate_revision: Revision | None = Field(
         default=None, description="Revision of the current objects, where it does not serve yet."
     )
     calibration: Annotated[str, clipped(96), StringConstraints(max_length=96)] | None = Field(
         default=None,
-        description="Findings that people called right, of all with a verdict, by confidence: High 12/20, Low 5/9.",
+        description="Right and reviewed findings by confidence, such as High 12/20, Low 5/9.",
     )
 
 
@@ -215,16 +216,18 @@ class Chain(Resource[ChainSpec, ChainStatus]):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         *READY_COLUMNS,
         Column("Alert types", ".status.alertTypes", description="Alert types that this chain handles."),
-        Column("Serving", ".status.servingRevision", description="Revision that new runs use, where promotion is set."),
+        Column(
+            "Serving", ".status.servingRevision", description="Revision that new runs use, if spec.promotion is set."
+        ),
         Column(
             "Promoted",
             '.status.conditions[?(@.type=="Promoted")].reason',
-            description="Why the newest revision serves, or does not, where promotion is set.",
+            description="Reason why the newest revision serves or does not serve, if spec.promotion is set.",
         ),
         AGE,
         Column("Description", ".spec.description", description="Purpose of the chain.", wide=True),
         NOTIFY_COLUMN,
-        Column("Right", ".status.calibration", description="Right findings of the reviewed ones.", wide=True),
+        Column("Right", ".status.calibration", description="Right and reviewed findings, by confidence.", wide=True),
         Column(
             "Calibrated",
             '.status.conditions[?(@.type=="Calibrated")].status',

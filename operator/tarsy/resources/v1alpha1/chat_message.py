@@ -37,8 +37,8 @@ class ChatMessageSpec(Model):
     author: Author | None = Field(default=None, description=STAMPED)
     via: Literal["Slack"] | None = Field(
         default=None,
-        description="Program that asked in the name of the author. Only the operator sets it; leave it out. Slack: the "
-        "author wrote the question in a thread, and the administrator's list of Slack users names them.",
+        description="Program that asked on behalf of the author. Only the operator sets it; leave it out. Slack: the "
+        "author asked in a Slack thread and is in the administrator's list of Slack users.",
     )
     desired_state: DesiredState = Field(
         default="Running",
@@ -81,7 +81,7 @@ class ChatMessage(Resource[ChatMessageSpec, ChatMessageStatus]):
         Column("Phase", ".status.phase", description="Phase of the answer."),
         AGE,
         Column("Author", ".spec.author.username", description="User who asked the question.", wide=True),
-        Column("Via", ".spec.via", description="Program that asked in the name of the author.", wide=True),
+        Column("Via", ".spec.via", description="Program that asked on behalf of the author.", wide=True),
         Column("Question", ".spec.question", description="The question.", wide=True),
         Column("Answer", ".status.answer", description="The answer.", wide=True),
     )

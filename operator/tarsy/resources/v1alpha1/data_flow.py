@@ -15,13 +15,13 @@ from tarsy.resources.v1alpha1.reach import ArgumentName
 
 
 class OutboundArguments(Model):
-    """Arguments of tools whose values leave."""
+    """Tool arguments whose values leave the cluster."""
 
     tools: Annotated[tuple[ToolPattern, ...], Field(min_length=1, max_length=256), Unique()] = Field(
         description="Tools. * matches any characters."
     )
     arguments: Annotated[tuple[ArgumentName, ...], Field(min_length=1, max_length=32), Unique()] = Field(
-        description="Names of arguments; all values in them count."
+        description="Names of arguments. All values in them count."
     )
     holds: Literal["Address", "Text"] = Field(
         description="Address: the values are destinations, such as URLs, hosts, recipients or channels. Text: the "
@@ -35,8 +35,8 @@ class DataFlow(Model):
     outbound_arguments: tuple[OutboundArguments, ...] = Field(
         default=(),
         max_length=64,
-        description="Arguments whose values leave. A call is refused if they contain 16 letters or digits in a row of "
-        "a sensitive result.",
+        description="Arguments whose values leave the cluster. A call is refused if they contain 16 consecutive "
+        "letters or digits of a sensitive result.",
     )
     sensitive_tools: Annotated[tuple[ToolPattern, ...], Unique()] = Field(
         default=(),

@@ -13,10 +13,10 @@ class Escalation(Model):
     """When a stage runs once more with another provider."""
 
     when: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(
-        description="When the stage runs once more: a CEL expression over confidence, claims, outcome and flaws of its "
-        "finding, that is true or false. If it has no value, the stage does not run again.",
+        description="Condition of the second attempt: a boolean CEL expression over confidence, claims, outcome and "
+        "flaws of the finding. If it has no value, the stage does not run again.",
     )
     to: ObjectName = Field(
         description="Name of the LLMProvider that all agents of the second attempt use, in the namespace of the chain. "
-        "Results of tool calls of the first attempt are handed on, so that no call is made twice."
+        "The second attempt reuses the tool results of the first, so no call is made twice."
     )

@@ -79,7 +79,7 @@ class MeasuredCandidate(Lenient):
 class OutcomeCounts(Lenient):
     """Number of samples or cases by outcome."""
 
-    total: Total = Field(default=0, description="Number that the suite asks for.")
+    total: Total = Field(default=0, description="Number of samples that the suite requires.")
     passed: Total = Field(default=0, description="Number that passed.")
     failed: Total = Field(default=0, description="Number that failed.")
     inconclusive: Total = Field(default=0, description="Number that could not be judged.")
@@ -91,13 +91,16 @@ class JudgeStatus(Lenient):
 
     role: Annotated[str, clipped(16), StringConstraints(max_length=16)] | None = Field(
         default=None,
-        description="Gates: its answers decide. Informs: they are shown. Unavailable: it was to decide, and its "
-        "agreement with people could not be measured. Not set until then.",
+        description="Gates: its answers affect the verdict. Informs: its answers are only shown. Unavailable: its "
+        "answers were meant to affect the verdict, but its agreement with people could not be measured. Not set "
+        "until this is known.",
     )
     agreement: Annotated[str, StringConstraints(max_length=16)] | None = Field(
         default=None, description="Agreement with people (Cohen's kappa). Not set if it is not defined or not measured."
     )
-    answers: Total | None = Field(default=None, description="Number of answers of people that it is measured with.")
+    answers: Total | None = Field(
+        default=None, description="Number of answers of people used to measure the agreement."
+    )
     message: Annotated[str, clipped(512), StringConstraints(max_length=512)] | None = Field(
         default=None, description="Reason for the role."
     )
@@ -146,20 +149,20 @@ class EvalRunStatus(Status):
         default=None, description="Reasons for the verdict."
     )
     power: Annotated[str, clipped(256), StringConstraints(max_length=256)] | None = Field(
-        default=None, description="Loss that the comparison is able to show."
+        default=None, description="Smallest loss that the comparison can detect."
     )
     started_at: Time | None = Field(default=None, description="Time at which the first sample was created.")
     finished_at: Time | None = Field(default=None, description="Time at which the verdict was reached.")
 
 
 class EvalRun(Resource[EvalRunSpec, EvalRunStatus]):
-    """One measured candidate. To wait for it: kubectl wait --for=condition=Complete teval/NAME."""
+    """Measurement of one candidate. To wait for it: kubectl wait --for=condition=Complete teval/NAME."""
 
     KIND: ClassVar[str] = "EvalRun"
     PLURAL: ClassVar[str] = "evalruns"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("teval",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("Suite", ".spec.suiteRef.name", description="Suite that measures."),
+        Column("Suite", ".spec.suiteRef.name", description="Suite used for the measurement."),
         Column("Chain", ".spec.candidate.chainRef.name", description="Chain that is measured."),
         Column("Revision", ".status.candidate.revision", description="Revision that is measured."),
         Column("Phase", ".status.phase", description="Phase of the run, or its verdict."),

@@ -105,7 +105,7 @@ class EvalSuiteSpec(Model):
         default=None, description="Purpose of the suite."
     )
     cases: Annotated[tuple[EvalCase, ...], Unique("name")] = Field(
-        default=(), max_length=MAX_CASES, description="Cases of the suite. A suite without a case never passes."
+        default=(), max_length=MAX_CASES, description="Cases of the suite. A suite without cases never passes."
     )
     samples: Samples = Field(default=1, description="Number of runs of each case.")
     parallelism: Annotated[int, Field(ge=1, le=50)] = Field(
@@ -115,7 +115,7 @@ class EvalSuiteSpec(Model):
     gate: Gate = Field(default_factory=Gate, description="Rule that decides whether a candidate passes.")
     judge: SuiteJudge | None = Field(
         default=None,
-        description="Model that answers a checklist about each finding, beside the checks without a model.",
+        description="Model that answers a checklist about each finding, in addition to the checks that need no model.",
     )
     scoring: SuiteScoring | None = Field(
         default=None,
@@ -149,7 +149,7 @@ class EvalSuiteStatus(ConfigStatus):
     last_verdict: Annotated[str, clipped(32), StringConstraints(max_length=32)] | None = Field(
         default=None, description="Verdict of the EvalRun that finished last."
     )
-    scoring: ScoringStatus | None = Field(default=None, description="What scoring has done. Absent without scoring.")
+    scoring: ScoringStatus | None = Field(default=None, description="Progress of scoring. Not set without scoring.")
 
 
 class EvalSuite(Resource[EvalSuiteSpec, EvalSuiteStatus]):

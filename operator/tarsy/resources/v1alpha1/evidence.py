@@ -21,7 +21,7 @@ class EvidenceClassRule(Model):
     )
     integrity: Literal["K", "A", "X"] = Field(
         alias="class",
-        description="Who can write the results. K: only the control plane. A: workloads as well. X: anybody outside of "
+        description="Who can write the results. K: only the control plane. A: workloads as well. X: anyone outside "
         "the cluster.",
     )
 

@@ -43,7 +43,7 @@ class Fact(Model):
         "finding (summary, confidence), calls (tool, failed), steps, costUSD."
     )
     message: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = Field(
-        default=None, description="Sentence that is reported when the expression is false."
+        default=None, description="Message that is reported when the expression is false."
     )
 
 
@@ -137,6 +137,6 @@ class Gate(Model):
     )
     detectable_loss_max: Annotated[float, Field(ge=0.01, le=1)] | None = Field(
         default=None,
-        description="Loss that the comparison must be able to show, as a share of the cases that newly fail, with a "
-        "power of 0.8. If the suite has too few cases for it, the run is Insufficient.",
+        description="Smallest loss that the comparison must be able to detect with a power of 0.8, as the share of "
+        "cases that newly fail. If the suite has too few cases, the run is Insufficient.",
     )

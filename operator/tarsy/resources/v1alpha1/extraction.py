@@ -21,7 +21,7 @@ _EnumValue = Annotated[str, StringConstraints(min_length=1, max_length=64, patte
 
 
 class ExtractedField(Model):
-    """One value that is taken from a result."""
+    """One value that is extracted from a result."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
@@ -44,11 +44,11 @@ class ExtractedField(Model):
     )
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=FIELD_NAME)] = Field(
-        description="Name of the value, as agents are told it."
+        description="Name of the value, as agents see it."
     )
     type: Literal["Number", "Time", "Enum", "Identifier", "Quote"] = Field(
         description="Number: a decimal number. Time: a date, or a date with a time (ISO 8601 or RFC 2822). Enum: one "
-        "of values. Identifier: a word without blanks. Quote: some words of one line, as they stand in the result."
+        "of values. Identifier: a word without blanks. Quote: words of one line, exactly as in the result."
     )
     values: Annotated[tuple[_EnumValue, ...], Field(min_length=1, max_length=32), Unique()] | None = Field(
         default=None, description="Possible values, for the type Enum."
@@ -58,16 +58,16 @@ class ExtractedField(Model):
     )
     max_items: Annotated[int, Field(ge=1, le=20)] = Field(default=1, description="Maximum number of such values.")
     description: Annotated[str, StringConstraints(max_length=256)] | None = Field(
-        default=None, description="Meaning of the value, for the model that takes it from the text."
+        default=None, description="Meaning of the value, for the model that extracts it."
     )
 
 
 class ExtractionRule(Model):
-    """The values that are taken from the results of some tools."""
+    """Values that are extracted from the results of some tools."""
 
     tools: Annotated[tuple[ToolPattern, ...], Field(min_length=1, max_length=256), Unique()] = Field(
         description="Tools. * matches any characters."
     )
     fields: Annotated[tuple[ExtractedField, ...], Field(min_length=1, max_length=MAX_FIELDS), Unique("name")] = Field(
-        description="Values that agents are told in place of the text."
+        description="Values that agents get instead of the text."
     )

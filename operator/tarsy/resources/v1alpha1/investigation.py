@@ -102,13 +102,12 @@ class Replay(Model):
     on_miss: OnMiss | None = Field(
         default=None,
         description="Answer to a tool call that is not recorded. Refuse: an error. Live: the tool server is asked, if "
-        "the tool is known to be read-only. Simulate: the agent's model makes an answer up, if the tool is known to be "
-        "read-only; no citation of it holds. Defaults to Refuse.",
+        "the tool is known to be read-only. Simulate: the agent's model makes up an answer, if the tool is known to "
+        "be read-only; no citation of it holds. Defaults to Refuse.",
     )
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = Field(
         default=None,
-        description="Number of this sample among several replays of the same record. It decides nothing: the record "
-        "answers in its own order, and no model is sent it.",
+        description="Number of this sample among several replays of the same record. It has no effect on the replay.",
     )
 
 
@@ -118,8 +117,8 @@ class InvestigationSpec(Model):
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
             "has(self.replay) || has(self.alertRef) != has(self.alert)",
-            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone brings "
-            "no alert: copy that of the Investigation that it names",
+            "set exactly one of alertRef (the name of an Alert) and alert (the alert itself); retryOf alone is not "
+            "enough: copy the alert of the Investigation that it names",
             lambda self: self.replay is not None or (self.alert_ref is None) != (self.alert is None),
         ),
         ValidationRule(
@@ -161,8 +160,8 @@ class InvestigationSpec(Model):
     retry_of: ObjectRef | None = Field(default=None, description="Investigation that this one reruns.")
     replay: Replay | None = Field(
         default=None,
-        description="Recorded run to replay, instead of an alert. A replay sends no notification, counts as no "
-        "incident, and is in no list or report unless asked for.",
+        description="Recorded run to replay, instead of an alert. A replay sends no notifications, does not count as "
+        "an incident, and appears in lists and reports only on request.",
     )
     budget: Budget | None = Field(
         default=None, description="Usage limits of the run. If the chain sets a lower limit, the lower one applies."
@@ -197,12 +196,12 @@ class StageSummary(Lenient):
     )
     acted: Literal["Yes", "No"] | None = Field(
         default=None,
-        description="Whether a call was sent that people had approved, by the record. Only of a stage of kind Action.",
+        description="Whether an approved call was sent, according to the record. Only for stages of kind Action.",
     )
     model_says_acted: Literal["Yes", "No", "Unknown"] | None = Field(
         default=None,
-        description="Whether an action was taken, in the word of the model. Where it contradicts acted, message says "
-        "so. Only of a stage of kind Action.",
+        description="Whether an action was taken, according to the model. If this contradicts acted, message says "
+        "so. Only for stages of kind Action.",
     )
 
 
@@ -234,7 +233,7 @@ class ManagedObjectSummary(Lenient):
         default="", description="Kind, namespace and name."
     )
     managed_by: Annotated[str, clipped(120), StringConstraints(max_length=120)] = Field(
-        default="", description="What applies it, with the mark that says so."
+        default="", description="Tool that applies it, with the label or annotation that shows this."
     )
 
 
@@ -249,8 +248,8 @@ class FindingSummary(Lenient):
     )
     shown_confidence: Annotated[str, clipped(48), StringConstraints(max_length=48)] | None = Field(
         default=None,
-        description="Confidence as people should read it, where that is not the word alone: High (12 of 20 right), if "
-        "the Chain is not Calibrated.",
+        description="Confidence for display, with the count of right findings if the Chain is not Calibrated: High "
+        "(12 of 20 right).",
     )
     claims: Count | None = Field(default=None, description="Number of claims in the finding. Not set if it makes none.")
     supported_claims: Count | None = Field(
@@ -258,14 +257,14 @@ class FindingSummary(Lenient):
     )
     integrity: Literal["K", "A", "X"] | None = Field(
         default=None,
-        description="Strongest class of the evidence. K: only the control plane writes it. A: workloads can write all "
-        "of it. X: anybody outside of the cluster can.",
+        description="Strongest class of the evidence. K: only the control plane writes it. A: workloads can write "
+        "all of it. X: anyone outside the cluster can.",
     )
     change_in_git: tuple[ManagedObjectSummary, ...] | None = Field(
         default=None,
         max_length=MAX_CHANGES_SHOWN,
-        description="First objects to change in Git: the run proposed a change of them, which was refused because it "
-        "would be reverted. The finding in the record has the change as text.",
+        description="First objects to change in Git: the run proposed to change them in the cluster, which was "
+        "refused because the change would be reverted. The finding in the record contains the change.",
     )
 
 
@@ -289,7 +288,7 @@ class ReplaySummary(Lenient):
         default="", description="Share of tool calls that the record answered, such as 0.92."
     )
     rungs: RungSummary | None = Field(default=None, description="Tool calls by the origin of their answers.")
-    unused_calls: Count | None = Field(default=None, description="Recorded calls that answered nothing.")
+    unused_calls: Count | None = Field(default=None, description="Recorded calls that were not used.")
     divergence: Annotated[str, clipped(512), StringConstraints(max_length=512)] = Field(
         default="", description="First tool call that differs from the recorded ones. Not set if none does."
     )
@@ -325,9 +324,9 @@ class ParkedSummary(Lenient):
         "Quota (an InvestigationQuota has no room)."
     )
     since: Time = Field(description="Time at which the run was parked.")
-    until: Time = Field(description="Time at which it goes on at the latest.")
+    until: Time = Field(description="Latest time at which it continues.")
     message: Annotated[str, clipped(48), StringConstraints(max_length=48)] = Field(
-        default="", description="What it waits for, cut. The condition Finished has the whole sentence."
+        default="", description="Reason for the wait, truncated. The condition Finished contains the full text."
     )
 
 
@@ -344,7 +343,7 @@ class InvestigationStatus(Status):
         default=None, description="Set while the run waits for people or for a provider's rate limit."
     )
     waited_seconds: Count | None = Field(
-        default=None, description="Seconds for which the run has waited so; they count for no limit."
+        default=None, description="Total seconds for which the run was parked. They count towards no limit."
     )
     alert_type: AlertType | None = Field(default=None, description="Type of the alert.")
     severity: Severity | None = Field(default=None, description="Severity of the alert, if it has one.")
@@ -367,12 +366,12 @@ class InvestigationStatus(Status):
     finding: FindingSummary | None = Field(default=None, description="Summary of the finding.")
     outcome: Literal["Settled", "Recurred", "ChangedAndSettled"] | None = Field(
         default=None,
-        description="What became of the alert after the finding. Settled: it was resolved and did not fire again. "
-        "Recurred: it fired again. ChangedAndSettled: what the finding blames was changed, then it settled. Not set "
-        "while that is not known, and for alerts that no sender resolves.",
+        description="Outcome of the alert after the finding. Settled: it was resolved and did not fire again. "
+        "Recurred: it fired again. ChangedAndSettled: an object that the finding blames was changed, and then "
+        "the alert settled. Not set until it is known, and for alerts that no sender resolves.",
     )
     replay: ReplaySummary | None = Field(
-        default=None, description="How far a finished replay kept to its record. Not set for other runs."
+        default=None, description="How closely a finished replay followed its record. Not set for other runs."
     )
     retried_by: ObjectRef | None = Field(default=None, description="Latest investigation that reruns this one.")
     last_error: LastError | None = Field(default=None, description="Last error of the run.")
@@ -401,15 +400,17 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
         Column(
             "Confidence",
             ".status.finding['shownConfidence','confidence']",
-            description="Confidence of the agents in the finding. If the Chain is not Calibrated, High stands with its "
-            "count.",
+            description="Confidence of the agents in the finding. If the Chain is not Calibrated, High is shown with "
+            "its count of right findings.",
         ),
         Column("Tokens", ".status.usage.totalTokens", "integer", "Total tokens so far."),
         Column(
             "Cost", ".status.usage.costUSD", description="Cost so far in US dollars. A trailing + marks a lower bound."
         ),
         AGE,
-        Column("Waits for", ".status.parked.reason", description="What a run without a worker waits for.", wide=True),
+        Column(
+            "Waits for", ".status.parked.reason", description="Reason why the run waits without a worker.", wide=True
+        ),
         Column("Stage", ".status.currentStage", description="Current stage.", wide=True),
         Column("Duration", ".status.duration", description="Duration from start to end.", wide=True),
         Column(
@@ -418,7 +419,7 @@ class Investigation(Resource[InvestigationSpec, InvestigationStatus]):
             description="Outcome of the run, or NotAccepted while it waits.",
             wide=True,
         ),
-        Column("Outcome", ".status.outcome", description="What became of the alert after the finding.", wide=True),
+        Column("Outcome", ".status.outcome", description="Outcome of the alert after the finding.", wide=True),
         Column("Retry of", ".spec.retryOf.name", description="Investigation that this one reruns.", wide=True),
         Column("Retried by", ".status.retriedBy.name", description="Latest investigation that reruns it.", wide=True),
         Column("Author", ".spec.author.username", description="User on whose behalf the run acts.", wide=True),

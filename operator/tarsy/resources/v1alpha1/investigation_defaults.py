@@ -42,13 +42,14 @@ class InvestigationDefaultsSpec(Model):
     llm_provider: ObjectName | None = Field(default=None, description="Name of the LLMProvider of all agents.")
     default_alert_type: AlertType | None = Field(
         default=None,
-        description="Alert type of alerts that are sent to TARSy for this namespace without one: over HTTP, with "
-        "`kubectl tarsy alerts submit --text`, or by a sender whose AlertRoute names none. Alert objects have a type.",
+        description="Alert type of alerts that arrive for this namespace without one: over HTTP, through `kubectl "
+        "tarsy alerts submit --text`, or from a sender whose AlertRoute sets none. Alert objects always have a "
+        "type.",
     )
     default_chain: ObjectName | None = Field(
         default=None,
-        description="Name of the Chain for Alerts of this namespace that name no Chain and whose type no Chain claims. "
-        "It takes an Alert when it is five minutes old.",
+        description="Name of the Chain for Alerts of this namespace that name no Chain and whose type no Chain "
+        "handles. It takes an Alert five minutes after its creation.",
     )
     strategy: Strategy | None = Field(default=None, description="Strategy of all agents.")
     max_iterations: Iterations | None = Field(default=None, description="Maximum iterations of all agents.")
@@ -88,8 +89,8 @@ class InvestigationDefaultsSpec(Model):
     )
     allowed_precedent_namespaces: AllowedNamespaces | None = Field(
         default=None,
-        description="Other namespaces whose runs may be told about the investigations of this namespace, where their "
-        "author may read them. Defaults to none.",
+        description="Other namespaces whose runs may use the investigations of this namespace as precedents, if "
+        "their author may read them. Defaults to none.",
     )
 
 

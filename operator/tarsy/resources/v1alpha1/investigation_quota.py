@@ -52,29 +52,31 @@ class QuotaShare(Model):
 
 
 class InvestigationQuotaSpec(Model):
-    """Limits, and what happens when one is reached."""
+    """Limits, and the behaviour when one is reached."""
 
     period: Literal["Hour", "Day", "Week", "Month"] = Field(
         description="Calendar period after which counting starts anew. Periods follow UTC; weeks begin on Monday."
     )
     hard: QuotaHard = Field(
-        description="Limits of a period. A model call reserves its worst case before it is made, and is refused if "
-        "what is spent and reserved would exceed a limit. If a provider counts more than was reserved, the difference "
-        "is spent too."
+        description="Limits of a period. A model call first reserves its worst case, and is refused if spent and "
+        "reserved amounts together would exceed a limit. Usage above the reservation counts as spent too."
     )
     warn_at: Annotated[int, Field(ge=1, le=100)] = Field(
         default=80, description="Percent of a limit at which the condition Warned becomes True."
     )
     on_exceeded: Literal["Queue", "Reject", "TriageOnly"] = Field(
         default="Queue",
-        description="What happens to investigations without room. Queue: they wait for the next period. Reject: they "
-        "fail with the reason QuotaExceeded. TriageOnly: the stages of kind Changes answer, and no model is asked.",
+        description="What happens to investigations that exceed the quota. Queue: they wait for the next period. "
+        "Reject: they fail with the reason QuotaExceeded. TriageOnly: only the stages of kind Changes run, "
+        "without a model.",
     )
-    share: QuotaShare = Field(default=QuotaShare(), description="Limits work that can wait, so that alerts find room.")
+    share: QuotaShare = Field(
+        default=QuotaShare(), description="Limits work that can wait, so that the rest of the quota is left for alerts."
+    )
 
 
 class QuotaSpent(Lenient):
-    """Use in the current period."""
+    """Usage in the current period."""
 
     dollars: Dollars = Field(default="0", description="US dollars of model calls that have ended.")
     tokens: Count = Field(default=0, description="Tokens of model calls that have ended.")
@@ -100,13 +102,14 @@ class QuotaInForce(Lenient):
 
 
 class InvestigationQuotaStatus(ConfigStatus):
-    """Use of the quota in the current period, at most some seconds old."""
+    """Usage in the current period, at most a few seconds old."""
 
     period_start: Time | None = Field(default=None, description="Start of the current period.")
     period_end: Time | None = Field(default=None, description="End of the current period.")
-    spent: QuotaSpent | None = Field(default=None, description="Use in the current period.")
+    spent: QuotaSpent | None = Field(default=None, description="Usage in the current period.")
     reserved: QuotaReserved | None = Field(
-        default=None, description="Worst case of the model calls that are under way. They settle to what they used."
+        default=None,
+        description="Worst case of the model calls in progress. Their actual usage replaces it when they end.",
     )
     hard: QuotaInForce | None = Field(default=None, description="The limits in force.")
     refusals: Count | None = Field(
@@ -115,21 +118,21 @@ class InvestigationQuotaStatus(ConfigStatus):
 
 
 class InvestigationQuota(Resource[InvestigationQuotaSpec, InvestigationQuotaStatus]):
-    """Limits what the investigations of its namespace spend in a period. Several quotas must all allow."""
+    """Limits the spending of the investigations of its namespace in a period. All quotas of a namespace apply."""
 
     KIND: ClassVar[str] = "InvestigationQuota"
     PLURAL: ClassVar[str] = "investigationquotas"
     SHORT_NAMES: ClassVar[tuple[str, ...]] = ("tquota",)
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("Period", ".spec.period", description="Calendar period, in UTC."),
-        Column("Spent", ".status.spent.summary", description="Use in the current period."),
-        Column("Reserved", ".status.reserved.summary", description="Worst case of the calls that are under way."),
+        Column("Spent", ".status.spent.summary", description="Usage in the current period."),
+        Column("Reserved", ".status.reserved.summary", description="Worst case of the calls in progress."),
         Column("Limit", ".status.hard.summary", description="The limits in force."),
         Column(
-            "Exceeded", '.status.conditions[?(@.type=="Exceeded")].status', description="Whether a limit has no room."
+            "Exceeded", '.status.conditions[?(@.type=="Exceeded")].status', description="Whether a limit is exhausted."
         ),
         AGE,
-        Column("On exceeded", ".spec.onExceeded", description="What happens to runs without room.", wide=True),
+        Column("On exceeded", ".spec.onExceeded", description="What happens to runs that exceed the quota.", wide=True),
         Column("Ends", ".status.periodEnd", description="End of the current period.", wide=True),
         *(Column(one.name, one.path, one.type, one.description, wide=True) for one in READY_COLUMNS),
         MESSAGE_COLUMN,

@@ -25,7 +25,7 @@ class ChecklistQuestion(Model):
 
     name: LabelName = Field(description="Name of the question, unique in the checklist.")
     question: Annotated[str, StringConstraints(min_length=1, max_length=512)] = Field(
-        description="Question that yes or no answers. Yes is the good answer. It needs a quote from the finding."
+        description="Yes/no question. Yes is the good answer and requires a quote from the finding."
     )
 
 
@@ -49,12 +49,13 @@ class SuiteJudge(Model):
     )
     gates: bool = Field(
         default=False,
-        description="Whether the answers decide. They do only if the agreement with people is measured in the same "
-        "EvalRun and is high enough. Otherwise they are shown, and change no outcome.",
+        description="Whether the answers affect the outcome. They do only if their agreement with people is measured "
+        "in the same EvalRun and is high enough. Otherwise they are only shown.",
     )
     agreement_min: Annotated[float, Field(ge=AGREEMENT_MIN, le=1)] = Field(
         default=AGREEMENT_MIN,
-        description="Smallest agreement (Cohen's kappa) with the labels of the suite at which the answers decide.",
+        description="Smallest agreement (Cohen's kappa) with the labels of the suite at which the answers affect the "
+        "outcome.",
     )
     budget: JudgeBudget | None = Field(default=None, description="Usage limits in one EvalRun.")
 

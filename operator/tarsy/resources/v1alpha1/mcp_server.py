@@ -299,28 +299,28 @@ class MCPServerSpec(Model):
     )
     approval: ApprovalSettings | None = Field(
         default=None,
-        description="What is known of calls that need approval: the objects that they change, their dry run, and how "
-        "they are decided. By default, people decide without a preview.",
+        description="Settings of calls that need approval: the objects that they change, their dry run, their undo, "
+        "and the number of approvals. By default, people decide without a preview.",
     )
     pin: PinMode | None = Field(
         default=None,
-        description="Whether a definition of a tool must be accepted before agents get the tool. TrustOnFirstUse: "
-        "those of the first answer of the server are trusted, changed and new ones must be accepted. Approved: all "
-        "must be accepted. By default, each run gets the tools as they are when it begins.",
+        description="Whether tool definitions must be accepted before agents get the tools. TrustOnFirstUse: the "
+        "definitions that the server lists first are trusted; changed and new ones must be accepted. Approved: "
+        "all must be accepted. By default, each run gets the tools as they are when it begins.",
     )
     accepted_tools: ToolAcceptances = Field(
         default=(),
-        description="Definitions that people accept, for pin. Write one entry of your own; it needs the verb approve "
-        "on this MCPServer. Counts only where the policy tarsy-accept is in force.",
+        description="Accepted tool definitions, for pin. Write one entry of your own, which requires the verb "
+        "approve on this MCPServer. Entries count only while the policy tarsy-accept is in force.",
     )
     extraction: tuple[ExtractionRule, ...] = Field(
         default=(),
         max_length=16,
-        description="Values that agents get in place of results, for tools whose text comes from outside. A model call "
-        "without tools takes them from the text. The first entry that names a tool decides.",
+        description="Values that agents get instead of results, for tools that return text from outside. A model "
+        "call without tools extracts them from the text. The first entry that names a tool decides.",
     )
     data_flow: DataFlow | None = Field(
-        default=None, description="Arguments that leave the cluster, and results whose text must not."
+        default=None, description="Arguments that leave the cluster, and results whose text must not leave it."
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
         default=None, description="Other namespaces that may use this server. Defaults to none."

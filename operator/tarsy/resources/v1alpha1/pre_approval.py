@@ -25,11 +25,9 @@ class PreApproval(Model):
         default=None, description="Namespace of the MCPServer. Defaults to that of the Chain."
     )
     tool: ToolName = Field(description="Tool of the server.")
-    when: Expression = Field(
-        description="CEL expression over `arguments`: whether a call with these arguments is approved."
-    )
-    until: Time = Field(description="Time until which the entry counts; it does not count before the last 30 days.")
+    when: Expression = Field(description="CEL expression over `arguments` that is true for the calls to approve.")
+    until: Time = Field(description="Time at which the entry expires. It counts for at most the 30 days before.")
     author: Author = Field(
-        description="You, as authenticated by the API server, with the groups that give you the verb approve if a "
-        "group does. Calls of runs that you started are not approved by it."
+        description="Your own user, as authenticated by the API server, with the groups through which you have the "
+        "verb approve, if any. The entry does not approve calls of runs that you started."
     )

@@ -37,12 +37,12 @@ class RootCauseObject(Model):
 
 
 class ReviewSpec(Model):
-    """What a person says about the finding of an investigation."""
+    """Verdict of a person on the finding of an investigation."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
             "!has(self.reopen) || !self.reopen || (!has(self.verdict) && !has(self.rootCause))",
-            "reopen asks for another look; leave out verdict and rootCause, or remove reopen",
+            "reopen requests another review; leave out verdict and rootCause, or remove reopen",
             lambda self: not self.reopen or (self.verdict is None and self.root_cause is None),
             field="reopen",
         ),
@@ -64,14 +64,14 @@ class ReviewSpec(Model):
         "symptom. Wrong: it blames something else. Not set: you have claimed the investigation and are reviewing it.",
     )
     root_cause: RootCauseObject | None = Field(
-        default=None, description="Object that was the root cause, as you know it now. Not set if it was no object."
+        default=None, description="Object that was the root cause. Not set if the cause was not an object."
     )
     note: ReviewNote | None = Field(
-        default=None, description="Reasons and what was done. Everybody who may list Reviews reads it."
+        default=None, description="Reasons and actions taken. Visible to everyone who may list Reviews."
     )
     reopen: bool | None = Field(
         default=None,
-        description="Ask for another look. Verdicts of before no longer count; they stay on record.",
+        description="Requests another review. Earlier verdicts no longer count, but stay on record.",
     )
     author: Author | None = Field(
         default=None,
@@ -80,7 +80,7 @@ class ReviewSpec(Model):
 
 
 class ReviewStatus(Status):
-    """What became of the review."""
+    """State of the review."""
 
     phase: ReviewPhase | None = Field(
         default=None, description="Phase for display: InProgress, Completed, or Reopened. Not set until it is accepted."
@@ -88,7 +88,7 @@ class ReviewStatus(Status):
     investigation_uid: Annotated[str, StringConstraints(max_length=36)] | None = Field(
         default=None, description="Uid of the Investigation that was found."
     )
-    noted_at: Time | None = Field(default=None, description="Time at which the operator stored what the spec says.")
+    noted_at: Time | None = Field(default=None, description="Time at which the operator stored the review.")
 
 
 class Review(Resource[ReviewSpec, ReviewStatus]):
@@ -102,7 +102,7 @@ class Review(Resource[ReviewSpec, ReviewStatus]):
         Column("Verdict", ".spec.verdict", description="Verdict on its finding."),
         Column("Root cause", ".spec.rootCause.name", description="Object that was the root cause."),
         Column("Phase", ".status.phase", description="InProgress, Completed or Reopened."),
-        Column("Author", ".spec.author.username", description="The person who reviews."),
+        Column("Author", ".spec.author.username", description="User who reviews."),
         AGE,
         Column(
             "Reason",
@@ -110,7 +110,7 @@ class Review(Resource[ReviewSpec, ReviewStatus]):
             description="Whether the review was accepted, or why not.",
             wide=True,
         ),
-        Column("Note", ".spec.note", description="Reasons and what was done.", wide=True),
+        Column("Note", ".spec.note", description="Reasons and actions taken.", wide=True),
     )
     SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = (".spec.investigationRef.name", ".spec.verdict")
 

@@ -24,8 +24,8 @@ class ScoringBudget(Model):
     """Usage limits of scoring in one day (UTC)."""
 
     tokens: Annotated[int, Field(ge=1, le=1_000_000_000_000, json_schema_extra={"format": "int64"})] = Field(
-        description="Total tokens of one day. The most that a call can use is reserved before it is made, and what it "
-        "did not use is given back."
+        description="Total tokens of one day. Each call first reserves the most that it can use, and releases the "
+        "unused part afterwards."
     )
     cost_usd: Annotated[float, Field(ge=0.0001, le=1_000_000)] | None = Field(
         default=None,
@@ -39,7 +39,9 @@ class Rescore(Model):
 
     requested_at: Time = Field(description="Time of the request. Investigations that ended before it are scored.")
     days: Annotated[int, Field(ge=1, le=MAX_RESCORE_DAYS)] = Field(
-        default=7, description="Days before the request. The newest 1,000 investigations of them are scored."
+        default=7,
+        description="Number of days before the request. At most the newest 1,000 investigations of these "
+        "days are scored.",
     )
 
 
@@ -54,12 +56,12 @@ class SuiteScoring(Model):
         "follow one of them are scored.",
     )
     percent: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=100, description="Share of the investigations that is scored, in percent. The choice is by their uids."
+        default=100, description="Percentage of the investigations to score, selected by their uids."
     )
     budget: ScoringBudget = Field(description="Usage limits of one day (UTC). When they are reached, scoring waits.")
     rescore: Rescore | None = Field(
         default=None,
-        description="Scores investigations once more, such as after a change of the judge. `kubectl tarsy scores NAME "
+        description="Scores investigations again, for example after a change of the judge. `kubectl tarsy scores NAME "
         "--again` sets it.",
     )
 

@@ -62,7 +62,7 @@ SkillTool = Annotated[str, StringConstraints(min_length=3, max_length=170, patte
 
 
 class SkillSpec(Model):
-    """Text of the skill, and who may use it for what."""
+    """Text of the skill, and rules for its use."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
@@ -101,11 +101,12 @@ class SkillSpec(Model):
     git: GitSource | None = Field(
         default=None,
         description="File of a commit in a public Git repository, such as a SKILL.md, of at most 64 KiB. Its "
-        "frontmatter is not read: this object has the description and the tools.",
+        "frontmatter is ignored: this object contains the description and the tools.",
     )
     applies_to: AppliesTo | None = Field(
         default=None,
-        description="Runs that the skill is for. A skill with this field is offered to the agents of all chains in its "
+        description="Runs to which the skill applies. A skill with this field is offered to the agents of all chains "
+        "in its "
         "namespace that name no skills themselves. Without it, the skill is used only where an Agent or a Chain names "
         "it.",
     )

@@ -118,16 +118,16 @@ class ChangesSettings(Model):
 
     service_account_name: ObjectName | None = Field(
         default=None,
-        description="ServiceAccount in the namespace of the run that the objects are read with. Without it, the stage "
+        description="ServiceAccount in the namespace of the run with which the objects are read. Without it, the stage "
         "reads nothing.",
     )
     window_seconds: Annotated[int, Field(ge=60, le=604_800)] = Field(
-        default=14_400, description="Time before the onset in which changes count."
+        default=14_400, description="Seconds before the onset during which changes count."
     )
     stop_when: Literal["Never", "Certain"] = Field(
         default="Never",
-        description="When the run ends with this stage, without asking a model. Certain: a rule found a fault of the "
-        "alert's target that is certain.",
+        description="Condition under which the run ends after this stage, without calling a model. Certain: a rule "
+        "found a certain fault in the alert's target.",
     )
 
 
@@ -138,7 +138,7 @@ _OF_AGENTS = ("successPolicy", "maxIterations", "mcpServers", "fallback", "synth
 
 
 class Stage(Model):
-    """One step of a chain: agents that run in parallel, or what rules compute from the objects of the cluster."""
+    """One step of a chain: agents that run in parallel, or rules that examine the objects of the cluster."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
@@ -157,7 +157,7 @@ class Stage(Model):
             f"!{_CHANGES} || ((!has(self.agents) || size(self.agents) == 0) && self.replicas == 1 && "
             + " && ".join(f"!has(self.{name})" for name in _OF_AGENTS)
             + ")",
-            f"a stage of kind Changes asks no model; remove agents, replicas, {', '.join(_OF_AGENTS)}",
+            f"a stage of kind Changes calls no model; remove agents, replicas, {', '.join(_OF_AGENTS)}",
             lambda self: not self.reads_changes or not self.sets_agents,
             field="kind",
         ),
@@ -180,9 +180,9 @@ class Stage(Model):
     name: LabelName = Field(description="Name of the stage, unique in the chain.")
     kind: Literal["Agents", "Changes", "Action"] | None = Field(
         default=None,  # a default of the schema would be in every stored Chain, which older releases refuse to read
-        description="What the stage does. Agents: agents investigate. Changes: rules find faults in the objects of the "
-        "namespace, and what changed is ranked, without a model. Action: one agent acts on the finding of the stages "
-        "before, by calls that people approve; the finding stays as it is. Defaults to Agents.",
+        description="Work of the stage. Agents: agents investigate. Changes: rules find faults in the objects of the "
+        "namespace and rank recent changes, without a model. Action: one agent acts on the finding of the "
+        "earlier stages through calls that people approve; it does not change the finding. Defaults to Agents.",
     )
     agents: tuple[StageAgent, ...] = Field(
         default=(), max_length=10, description="Agents of the stage, at least one. Several agents run in parallel."
@@ -201,7 +201,7 @@ class Stage(Model):
     )
     escalate: Escalation | None = Field(
         default=None,
-        description="Runs the stage once more with another provider, if its finding asks for it. The second finding "
+        description="Runs the stage once more with another provider, if its finding calls for it. The second finding "
         "replaces the first.",
     )
 

@@ -63,7 +63,8 @@ class ChangedObject(Model):
         default=None, description="metadata.uid when the approval was requested; not set if it did not exist."
     )
     generation: Annotated[int, Field(ge=0, le=2**53)] | None = Field(
-        default=None, description="metadata.generation when it was requested, for a kind that has one. To read only."
+        default=None,
+        description="metadata.generation when it was requested, for a kind that has one. For information only.",
     )
     spec_hash: CallDigest | None = Field(
         default=None, description="Digest of all but metadata and status when it was requested."
@@ -85,10 +86,10 @@ class Preview(Model):
         description="Source: the tool's own dry run, the objects as they are now, or none."
     )
     diff: Annotated[str, clipped(MAX_DIFF), StringConstraints(max_length=MAX_DIFF)] = Field(
-        default="", description="The change, or the objects, without secrets and cut to 16,384 characters."
+        default="", description="The change, or the objects, without secrets and truncated to 16,384 characters."
     )
     note: Annotated[str, clipped(MAX_CLAIM), StringConstraints(max_length=MAX_CLAIM)] | None = Field(
-        default=None, description="Why there is no preview, or what it does not show."
+        default=None, description="Reason why there is no preview, or limits of the preview."
     )
 
 
@@ -100,7 +101,7 @@ class UndoCall(Model):
         default=None, description="Arguments of the call that undoes it. It needs approval itself."
     )
     note: Annotated[str, clipped(MAX_CLAIM), StringConstraints(max_length=MAX_CLAIM)] | None = Field(
-        default=None, description="Why it cannot be undone."
+        default=None, description="Reason why it cannot be undone."
     )
 
 
@@ -120,23 +121,25 @@ class ApprovalDecision(Model):
 
     username: Username = Field(description="Your own username.")
     decision: Literal["Approve", "Reject"] = Field(description="Approve or Reject.")
-    arguments_digest: CallDigest = Field(description="spec.argumentsDigest as you were shown it.")
+    arguments_digest: CallDigest = Field(description="spec.argumentsDigest as shown to you.")
     groups: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_GROUP)], ...],
         Field(max_length=MAX_GROUPS),
     ] = Field(
         default=(),
-        description="Groups of yours that give you the verb approve, if a group does: the operator asks for it again "
+        description="Your groups through which you have the verb approve, if any. The operator checks them again "
         "before the call is sent.",
     )
     reason: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None, description="Reason for the decision."
     )
-    at: Time | None = Field(default=None, description="Time that you state; the record has its own.")
+    at: Time | None = Field(
+        default=None, description="Time of the decision, as you state it. The record contains the time of the operator."
+    )
 
 
 class ToolApprovalSpec(Model):
-    """What waits, and what people decided."""
+    """The waiting call, and the decisions about it."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(
@@ -148,7 +151,7 @@ class ToolApprovalSpec(Model):
         ValidationRule(
             "self.decisions.all(one, one.decision == 'Reject' || !(one.username in self.requesters) "
             "|| oldSelf.decisions.exists(was, was.username == one.username))",
-            "nobody approves what they requested; ask a colleague",
+            "you cannot approve a call of a run that you started; ask a colleague",
             field="decisions",
             reason="FieldValueForbidden",
         ),
@@ -178,7 +181,7 @@ class ToolApprovalSpec(Model):
     )
     arguments: Annotated[str, clipped(MAX_ARGUMENTS), StringConstraints(max_length=MAX_ARGUMENTS)] = Field(
         default="",
-        description="Arguments to read, without secrets and cut to 8,192 characters.",
+        description="Arguments for display, without secrets and truncated to 8,192 characters.",
     )
     targets: tuple[ChangedObject, ...] = Field(
         default=(), max_length=MAX_TARGETS, description="Objects that the call changes, if the MCPServer declares them."
@@ -219,12 +222,12 @@ class ToolApprovalStatus(Status):
     )
     decided_at: Time | None = Field(default=None, description="Time of the decision.")
     outcome: Annotated[str, clipped(1024), StringConstraints(max_length=1024)] | None = Field(
-        default=None, description="What became of the call."
+        default=None, description="Outcome of the call."
     )
 
 
 class ToolApproval(Resource[ToolApprovalSpec, ToolApprovalStatus]):
-    """One call that waits for people. To wait for it: kubectl wait --for=condition=Decided tapp/NAME."""
+    """One tool call that waits for approval. To wait for it: kubectl wait --for=condition=Decided tapp/NAME."""
 
     KIND: ClassVar[str] = "ToolApproval"
     PLURAL: ClassVar[str] = "toolapprovals"
@@ -235,13 +238,13 @@ class ToolApproval(Resource[ToolApprovalSpec, ToolApprovalStatus]):
         Column("Target", ".status.target", description="First object that the call changes."),
         Column("Access", ".spec.call.access", description="Known effect of the tool."),
         Column("Needs", ".spec.required", "integer", description="Number of people who must approve."),
-        Column("Decision", ".status.phase", description="Pending, or what was decided."),
+        Column("Decision", ".status.phase", description="Pending, or the decision."),
         Column("Required by", ".spec.expiresAt", description="Time until which people can decide."),
         AGE,
         Column("Server", ".spec.call.server", description="MCPServer that would receive the call.", wide=True),
         Column("Decided by", ".status.decidedBy", description="Users whose decisions counted.", wide=True),
-        Column("Digest", ".spec.argumentsDigest", description="Digest to decide about.", wide=True),
-        Column("Outcome", ".status.outcome", description="What became of the call.", wide=True),
+        Column("Digest", ".spec.argumentsDigest", description="Digest that a decision must state.", wide=True),
+        Column("Outcome", ".status.outcome", description="Outcome of the call.", wide=True),
     )
     SELECTABLE_FIELDS: ClassVar[tuple[str, ...]] = (".spec.runRef.name", ".spec.call.server")
 

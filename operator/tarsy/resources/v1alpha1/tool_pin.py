@@ -25,10 +25,10 @@ PinMode = Literal["TrustOnFirstUse", "Approved"]
 
 
 class AcceptedTool(Model):
-    """A definition of a tool that somebody accepts."""
+    """An accepted tool definition."""
 
     name: ToolName = Field(description="Name of the tool.")
-    digest: ToolDigest = Field(description="SHA-256 of the definition as you were shown it, in hex.")
+    digest: ToolDigest = Field(description="SHA-256 of the definition as shown to you, in hex.")
 
 
 class ToolAcceptance(Model):
@@ -40,16 +40,16 @@ class ToolAcceptance(Model):
         Field(max_length=MAX_GROUPS),
     ] = Field(
         default=(),
-        description="Groups of yours that give you the verb approve, if a group does: the operator asks for it again.",
+        description="Your groups through which you have the verb approve, if any. The operator checks them again.",
     )
     tools: tuple[AcceptedTool, ...] = Field(
         max_length=MAX_ACCEPTED,
-        description="Definitions that you accept. Several of one tool may be accepted, such as those of two versions.",
+        description="Definitions that you accept. A tool may have several, such as those of two versions.",
     )
     reason: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None, description="Reason for the acceptance."
     )
-    at: Time | None = Field(default=None, description="Time that you state.")
+    at: Time | None = Field(default=None, description="Time of the acceptance, as you state it.")
 
 
 ToolAcceptances = Annotated[tuple[ToolAcceptance, ...], Field(max_length=MAX_ACCEPTANCES), Unique("username")]
@@ -65,9 +65,9 @@ class PinnedTool(Lenient):
         "listed it, in hex.",
     )
     first: ToolDigest | None = Field(
-        default=None, description="The same when the server was first seen, with pin TrustOnFirstUse."
+        default=None, description="Digest when the server was first seen, with pin TrustOnFirstUse."
     )
     state: Literal["Trusted", "Changed", "New", "Gone"] = Field(
-        description="Trusted: as first seen, or accepted. Changed, New: withheld until somebody accepts it. Gone: the "
-        "server does not list it any more."
+        description="Trusted: as first seen, or accepted. Changed, New: withheld until it is accepted. Gone: no "
+        "longer listed by the server."
     )

@@ -67,21 +67,21 @@ class Run(Model):
     )
 
     image: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=IMAGE)] = Field(
-        description="Container image of the server. It needs nothing of TARSy, not even a shell."
+        description="Container image of the server. It needs no part of TARSy and no shell."
     )
     command: (
         Annotated[tuple[Annotated[str, StringConstraints(max_length=4096)], ...], Field(min_length=1, max_length=64)]
         | None
     ) = Field(
         default=None,
-        description="Command to run, with transport.type stdio the one that speaks MCP (see ENTRYPOINT and CMD of the "
-        "image). Defaults to the command of the image (transport.type http only).",
+        description="Command to run. Required for transport.type stdio, where it speaks MCP over stdin and stdout "
+        "(see ENTRYPOINT and CMD of the image). Defaults to the command of the image for transport.type http.",
     )
     args: tuple[Annotated[str, StringConstraints(max_length=4096)], ...] = Field(
         default=(), max_length=64, description="Arguments of the command."
     )
     env: Annotated[tuple[EnvVar, ...], Unique("name")] = Field(
-        default=(), max_length=64, description="Environment variables, beside those of the image."
+        default=(), max_length=64, description="Environment variables, in addition to those of the image."
     )
     resources: ComputeResources = Field(
         default=ComputeResources(), description="Resource requests and limits of the container."

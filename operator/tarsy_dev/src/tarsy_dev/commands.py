@@ -31,7 +31,8 @@ BaseUrl = Annotated[
 
 
 def dev(keep: Keep = None, model: _Model = None, model_base_url: BaseUrl = None, api: Api = "auto") -> None:
-    """Run TARSy and everything it needs on this machine until Ctrl-C; without --keep, delete all data then."""
+    """Run TARSy and everything it needs on this machine until Ctrl-C; without --keep, all data is deleted at the
+    end."""
     from tarsy_dev.develop import develop
 
     go(develop(keep, model, model_base_url, api))
@@ -46,8 +47,8 @@ def demo(
         Literal["crash-loop", "no-fault", "alertmanager", "remediation"],
         typer.Option(
             help="What to investigate: a Deployment whose pods crash, one that is well, or a metric on which a rule of "
-            "a real Prometheus fires, by way of a real Alertmanager. remediation: as crash-loop, and then a change is "
-            "proposed, approved and made."
+            "a real Prometheus fires, through a real Alertmanager. remediation: as crash-loop, followed by a change "
+            "that is proposed, approved and made."
         ),
     ] = "crash-loop",
     remedy: Annotated[
@@ -84,7 +85,7 @@ def _bench() -> None:
 
 @bench.command("cloud-opsbench")
 def cloud_opsbench(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A checkout of Cloud-OpsBench, or a part of it.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Checkout of Cloud-OpsBench, or a part of it.")],
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of cases. Default: all.")] = None,
 ) -> None:
     """Count how often the rules alone find the fault of a recorded incident; no model is called."""
@@ -109,7 +110,10 @@ def incidents(
         int | None, typer.Option(min=1, help="Maximum number of incidents, evenly spread by name. Default: all.")
     ] = None,
     parallel: Annotated[
-        int, typer.Option(min=1, max=50, help="Maximum incidents side by side; limits.maxConcurrent lowers it.")
+        int,
+        typer.Option(
+            min=1, max=50, help="Maximum concurrent incidents; limits.maxConcurrent of the LLMProvider lowers it."
+        ),
     ] = 4,
     budget_tokens: BudgetTokens = None,
     budget_usd: BudgetUsd = None,
@@ -118,7 +122,7 @@ def incidents(
 ) -> None:
     """Let a real model investigate recorded incidents on this machine, and compare it with the rules alone.
 
-    Exit status: 0 measured, whatever was found, 2 an input is wrong.
+    Exit status: 0 measured, regardless of the result, 2 an input is wrong.
     """
     from tarsy.cli.evals.run import Output, Overrides
     from tarsy_dev.incidents.bench import Bench, bench_incidents

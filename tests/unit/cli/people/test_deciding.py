@@ -169,8 +169,8 @@ def test_outcome_of_a_decision_is_one_sentence() -> None:
     assert "does not count and nothing is executed: Nothing runs." in describe_outcome(doubted, "Approve")
     assert "1 of 2 approvals" in describe_outcome(view(entry("anna"), spec={"required": 2}), "Approve")
     assert "has not taken it yet" in describe_outcome(view(entry("anna")), "Approve")
-    done = view(entry("anna"), phase="Approved", outcome="Approved; the run goes on.")
-    assert describe_outcome(done, "Approve") == "is approved. Approved; the run goes on."
+    done = view(entry("anna"), phase="Approved", outcome="Approved; the run continues.")
+    assert describe_outcome(done, "Approve") == "is approved. Approved; the run continues."
 
 
 def test_name_to_type_is_that_of_the_target_else_the_tool() -> None:
