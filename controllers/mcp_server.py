@@ -246,9 +246,8 @@ def _unknown_objects(approval: ApprovalPlan | None, tools: Sequence[str]) -> str
     if approval.undetermined == "Refuse":
         return f"Calls of {shown} are refused: spec.approval.targets does not declare the objects that they change."
     return (
-        f"spec.approval.targets does not declare the objects that {shown} change: people decide without a preview, "
-        f"and calls "
-        "on objects that Argo CD, Flux or Helm manages are not refused."
+        f"spec.approval.targets does not declare the objects of {shown}: people decide without a preview, "
+        f"and calls on objects that Argo CD, Flux or Helm manages are not refused."
     )
 
 

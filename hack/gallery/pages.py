@@ -26,12 +26,13 @@ _INDEX = """# Gallery
 Twelve investigations, one of each family of the [library](../library.md). `make gallery` runs them and writes these
 pages.
 
-What is real: the engine, the chains and agents of the library, the Kubernetes tools, the rules, the ranking of changes,
-the checks of every quote, and the words that `kubectl tarsy why` prints. The objects are those of recorded incidents
+Everything is real except the model: the engine, the chains and agents of the library, the Kubernetes tools, the
+rules, the ranking of changes, the checks of every quote, and the output of `kubectl tarsy why`. The objects are
+those of recorded incidents
 (`tests/incidents`).
 
-What is not: the model. It follows a script (`hack/gallery/scenarios`), so these pages show what the product does with
-an answer, and not how good the answers of a model are: see [Is it better?](../is-it-better.md). A quote that no tool
+The model follows a script (`hack/gallery/scenarios`), so these pages show how the product handles answers, and not
+how good the answers of a model are: see [Is it better?](../is-it-better.md). A quote that no tool
 returned is marked all the same, as one is in [the example of a certificate](network.md). Tokens are counted as one per
 four characters; cost is computed from example rates, in US dollars per million tokens {input} of input and {output} of
 output. The clock stands at the time of the incident, so no step takes time.

@@ -49,7 +49,7 @@ async def assert_record_is_whole(tenant: Tenant, identity: UUID, *, agents: Coll
     rows = await tenant.model_calls(identity)
     assert {row["state"] for row in rows} <= {"completed", "interrupted"}
     for report in await SealedRecord(tenant.pool).check(identity):
-        assert report.flaws == [], "the record is not as it was sealed"
+        assert report.flaws == [], "the record differs from its sealed form"
     record = await tenant.record(identity)
     assert record.interrupted_model_calls == sum(row["state"] == "interrupted" for row in rows)
     assert record.model_calls == sum(row["state"] == "completed" for row in rows)

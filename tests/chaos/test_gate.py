@@ -183,7 +183,7 @@ async def test_kill_around_the_gate_sends_a_call_at_most_once(
             _, act = inv["status"]["stages"][:2]
             assert (act["kind"], act["acted"], act["modelSaysActed"]) == ("Action", "Yes", "Yes")
         for report in await SealedRecord(tenant.pool).check(runs[name]):
-            assert report.flaws == [], "the record is not as it was sealed"
+            assert report.flaws == [], "the record differs from its sealed form"
     print(f"\nkills 2, points {len(KILLS)}, calls sent of each: {sent}")
     assert sent == {name: kill.sent for name, kill in KILLS.items()}
     approvals = await tenant.rows(

@@ -76,7 +76,7 @@ async def test_usage_sums_what_the_runs_of_a_namespace_used(tenant: Tenant) -> N
     assert found["inputTokens"] > 0
     assert (found["costUSD"], found["callsOfUnknownCost"]) == (None, 1)
     status, output = await tarsy(tenant, "usage", "--since", "yesterday")
-    assert (status, "as in 7d" in output) == (2, True), output
+    assert (status, "such as 7d" in output) == (2, True), output
 
 
 async def test_ask_uses_the_object_and_the_secret_of_the_cluster(tenant: Tenant) -> None:

@@ -525,7 +525,7 @@ export const EMPTY = {
   noUsage: "No usage in this period.",
   noQuotas: "No quotas: spending is not limited.",
   noChains: "No chains.",
-  noWorkers: "No worker is registered: nothing that is accepted starts.",
+  noWorkers: "No worker is registered: accepted runs do not start.",
   noRunbooks: "No chain and no defaults declare a runbook.",
   noTools: "none",
   noResponse: "No response.",

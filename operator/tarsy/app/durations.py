@@ -14,7 +14,7 @@ def seconds_of(duration: str) -> float:
     """
     found = _DURATION.fullmatch(duration)
     if found is None:
-        raise ValueError(f"{duration!r} is no duration; write a number and s, m, h, d or w, as in 7d")
+        raise ValueError(f"{duration!r} is not a duration; write a number and s, m, h, d or w, such as 7d")
     return float(int(found[1]) * _UNITS[found[2]])
 
 

@@ -14,7 +14,7 @@ class StrictLoader(yaml.SafeLoader):
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key in seen and key != "<<":
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key} is there twice; keep one", key_node.start_mark
+                    None, None, f"key {key} occurs twice; keep one", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)

@@ -103,7 +103,7 @@ class Supervisor:
             process.terminate()
         _, late = await asyncio.wait(self._keeping, timeout=self._settings.execution.drain_seconds + CLOSE_SECONDS)
         if late:
-            _log.warning("%d worker processes did not end in time, and are stopped", len(late))
+            _log.warning("%d worker processes did not end in time and are killed", len(late))
 
     async def text(self) -> bytes:
         """Formats the metrics of the pod."""
@@ -135,7 +135,7 @@ class Supervisor:
             process = await WorkerProcess.start(self._command, order)
         except OSError as error:
             raise StartError(f"worker process {share.number} cannot be started: {error}") from error
-        _log.info("worker process %d is started, with process id %d", share.number, process.pid)
+        _log.info("started worker process %d with process id %d", share.number, process.pid)
         self._running[share.number] = process
         try:
             if self._stopping.is_set():

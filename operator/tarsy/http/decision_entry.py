@@ -28,11 +28,11 @@ def why_undecidable(view: ApprovalView, decision: Verdict, username: str, now: d
     which = f"ToolApproval {view.namespace}/{view.name}"
     if view.phase != "Pending":
         by = f" by {', '.join(view.decided_by)}" if view.decided_by else ""
-        return f"{which} is decided already: {view.phase}{by}. {view.outcome or ''}".rstrip()
+        return f"{which} is already decided: {view.phase}{by}. {view.outcome or ''}".rstrip()
     if now >= view.expires_at:
         return f"{which} expired at {view.expires_at:%Y-%m-%d %H:%M} UTC: the call is not made"
     if (own := next((one for one in view.decisions if one.username == username), None)) is not None:
-        return f"you have decided about {which} already ({own.decision}), and a decision cannot be changed"
+        return f"you have already decided about {which} ({own.decision}), and a decision cannot be changed"
     if decision == "Approve" and username in view.requesters:
         return (
             f"you started the run that asks ({view.run.name}), so you cannot approve its calls: ask a colleague, or "

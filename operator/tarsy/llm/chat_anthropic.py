@@ -107,7 +107,7 @@ class AnthropicChat(chat.HttpChat):
             if not request.may_call:
                 options["tool_choice"] = {"type": "none"}
         elif called := dict.fromkeys(call.name for message in request.messages for call in message.tool_calls):
-            options["tools"] = [_tool(ToolDefinition(name, "Not to be called any more.")) for name in called]
+            options["tools"] = [_tool(ToolDefinition(name, "Must no longer be called.")) for name in called]
             options["tool_choice"] = {"type": "none"}
         messages = _messages(request, self._provider.model)
         return chat.stream(self._model, marked_messages(messages) if marks else messages, **options)

@@ -259,7 +259,7 @@ class HttpCalls:
         await self._post(_encoded(answer), headers)
 
     def _notify_cancelled(self, number: int, headers: Mapping[str, str]) -> None:
-        notice = {"requestId": number, "reason": "the caller does not wait any more"}
+        notice = {"requestId": number, "reason": "the caller is no longer waiting"}
         body = _encoded({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": notice})
         task = asyncio.create_task(self._post(body, {**_ACCEPT, **headers}), name="mcp cancelled")
         self._notices.add(task)

@@ -23,8 +23,8 @@ def report_order(stages: Sequence[Stage], at: FieldPath, look: Lookup) -> None:
         if stage.acts and not found:
             look.report(
                 at[index] / "kind",
-                f"stage {stage.name} acts on a finding, and no stage before it has one; put a stage of kind Agents "
-                "before it",
+                f"stage {stage.name} acts on a finding, but no earlier stage has one; put a stage of kind Agents "
+                f"before it",
             )
 
 

@@ -104,7 +104,8 @@ class Agents:
         if made.plan.strategy in builtin.STRATEGIES_WITHOUT_TOOLS:
             self._look.report(
                 at_slot / "subAgents",
-                f"an agent with strategy {made.plan.strategy.value} calls no tools and dispatches nobody; use react, "
+                f"an agent with strategy {made.plan.strategy.value} calls no tools and dispatches no agents; use "
+                f"react, "
                 "native-thinking or langchain, or remove subAgents",
             )
         if any(one is None for one in found):
@@ -153,7 +154,8 @@ class Agents:
         if levels.agent is not None and not description:
             self._look.report(
                 at_wish / "agentRef" / "name",
-                f"Agent {wish.agent_ref.name} has no spec.description, so no model knows when to dispatch it; set it",
+                f"Agent {wish.agent_ref.name} has no spec.description, so a model cannot know when to dispatch it; "
+                f"set it",
             )
         if made is None:
             return None

@@ -52,7 +52,7 @@ def expression_errors(server: MCPServer) -> list[PlanError]:
     for number, undo in enumerate(declared.undo):
         found.append(((at / "undo")[number] / "arguments", undo.arguments, of_undo))
     return [
-        field.error(f"is no CEL expression over {' and '.join(names)}: {problem}")
+        field.error(f"is not a CEL expression over {' and '.join(names)}: {problem}")
         for field, text, names in found
         if text is not None and (problem := _problem(text, names)) is not None
     ]
@@ -62,7 +62,7 @@ def when_errors(chain: Chain) -> list[PlanError]:
     """Returns what is wrong with the expressions of `spec.preApproved`, by field."""
     at = FieldPath.of(chain) / "preApproved"
     return [
-        (at[number] / "when").error(f"is no CEL expression over {ARGUMENTS}: {problem}")
+        (at[number] / "when").error(f"is not a CEL expression over {ARGUMENTS}: {problem}")
         for number, entry in enumerate(chain.spec.pre_approved)
         if (problem := _problem(entry.when, (ARGUMENTS,))) is not None
     ]

@@ -44,7 +44,7 @@ def asks_for_escalation(when: str, state: State, finding: Finding | None) -> boo
     """
     value = evaluate(when, variables_of(state, finding))
     if not isinstance(value, bool):
-        raise NotEvaluated("its value is neither true nor false")
+        raise NotEvaluated("its value is not a boolean")
     return value
 
 
@@ -74,7 +74,7 @@ def escalation_errors(chain: Chain) -> list[PlanError]:
     at = FieldPath.of(chain) / "stages"
     return [
         (at[index] / "escalate" / "when").error(
-            f"is no CEL expression over {', '.join(VARIABLES)} that is true or false: {problem}"
+            f"is not a CEL expression over {', '.join(VARIABLES)} that is true or false: {problem}"
         )
         for index, stage in enumerate(chain.spec.stages)
         if stage.escalate is not None and (problem := _problem(stage.escalate.when)) is not None

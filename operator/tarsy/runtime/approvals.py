@@ -43,7 +43,10 @@ _REFUSED = {
     ApprovalState.REJECTED: ("ApprovalRejected", "people rejected it"),
     ApprovalState.EXPIRED: ("ApprovalExpired", "nobody approved it in time"),
     ApprovalState.WITHDRAWN: ("ApprovalWithdrawn", "the request was withdrawn"),
-    ApprovalState.STALE: ("ApprovalStale", "what it would change is not what people were shown any more"),
+    ApprovalState.STALE: (
+        "ApprovalStale",
+        "the objects that it would change differ from those that approvers were shown",
+    ),
     ApprovalState.CONSUMED: ("ApprovalConsumed", "its approval was used before"),
 }
 
@@ -71,7 +74,7 @@ class RunApprovals:
         known = await self._store.of_call(question.call)
         if known is None:
             if await self._store.asked(self._run.id) >= question.requests:
-                why = f"the run has asked for {question.requests} approvals, which is as many as it may"
+                why = f"the run has asked for {question.requests} approvals, which is the maximum"
                 return _refusal(question, "TooManyApprovals", why)
             cited = await self._store.cited(self._run.id, list(dict.fromkeys(_CITED.findall(question.answer))))
             if not cited:
@@ -137,10 +140,14 @@ class RunApprovals:
         """Returns the call as it would be sent, with its server, or why nobody can be asked about it."""
         servers = {plan.ref: plan for plan in _servers(self._run.plan) if plan.name == question.server}
         if len(servers) != 1 or not question.definition:
-            return _refusal(question, "ApprovalUnavailable", "its server or tool is not known for certain")
+            return _refusal(question, "ApprovalUnavailable", "its server or tool is not known with certainty")
         ((ref, server),) = servers.items()
         if not ref.uid or not ref.generation:
-            return _refusal(question, "ApprovalUnavailable", "its server is no object that people can approve for")
+            return _refusal(
+                question,
+                "ApprovalUnavailable",
+                "its server is not an MCPServer object, so its calls cannot be approved",
+            )
         try:
             arguments = _plain_object(question.arguments)
             if len(plain_json(arguments)) > MAX_ARGUMENTS:
@@ -234,7 +241,7 @@ def _plain_object(text: str) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise ValueError("a key is there twice")
+            raise ValueError("a key occurs twice")
         return found
 
     try:
@@ -242,7 +249,7 @@ def _plain_object(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("they are nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError("they are no JSON object")
+        raise ValueError("they are not a JSON object")
     return found
 
 

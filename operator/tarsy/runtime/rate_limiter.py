@@ -162,7 +162,7 @@ class RateLimiters:
                 await self._slots.release(batch)
         except (StoreError, TimeoutError) as error:
             _log.warning(
-                "places of %d model calls are not given back yet: %s", len(batch), error or "no answer in time"
+                "the slots of %d model calls are not released yet: %s", len(batch), error or "no answer in time"
             )
             return False
         for ticket in batch:

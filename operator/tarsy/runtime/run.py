@@ -144,7 +144,7 @@ class Runner:
                 meter.ended(outcome, claimed.plan.limits.investigation_seconds - (deadline - self._clock()))
         except LeaseLost as lost:
             self._metrics.add(LEASES_LOST)
-            _log.warning("run of %s/%s stopped, its lease is lost: %s", claimed.namespace, claimed.name, lost)
+            _log.warning("run of %s/%s stopped: its lease was lost: %s", claimed.namespace, claimed.name, lost)
         except StoreError as error:
             self._metrics.add(LEFT)
             _log.warning("run of %s/%s stopped, to be resumed: %s", claimed.namespace, claimed.name, error)
@@ -272,7 +272,7 @@ class Runner:
         try:
             self._maskers.of(setting)  # compiled once for each setting (tens of ms)
         except InvalidPattern as error:
-            _log.warning("some patterns of the namespace's modelOutputMasking are not used: %s", error.sentence)
+            _log.warning("invalid patterns of the namespace's modelOutputMasking are ignored: %s", error.sentence)
             return usable(setting)
         return setting
 

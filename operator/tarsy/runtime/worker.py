@@ -129,10 +129,10 @@ class Worker:
                 await self._idle.wait()
         except TimeoutError:
             _log.warning(
-                "%d runs did not reach a boundary in time; what is under way will be repeated", len(self._runs)
+                "%d runs did not reach a boundary in time; their current step will be repeated", len(self._runs)
             )
         else:
-            _log.info("drained: %d runs were handed back", held)
+            _log.info("drained: %d runs were released to other workers", held)
 
     def _offer(self) -> WorkerOffer:
         """What this worker takes, for people."""
@@ -154,7 +154,7 @@ class Worker:
                 await self._claims.deregister(identity)
         except (StoreError, TimeoutError) as error:
             _log.info(
-                "worker %s was not unregistered in the database, its registration will expire: %s", identity, error
+                "worker %s could not be unregistered in the database; its registration will expire: %s", identity, error
             )
 
     async def _heartbeat(self, identity: UUID, lease: LocalLease) -> None:
@@ -244,7 +244,7 @@ class Worker:
             try:
                 await self._runner.run(claimed, control)
             except Exception:
-                _log.exception("run of %s/%s was left, to be resumed", claimed.namespace, claimed.name)
+                _log.exception("run of %s/%s was released, to be resumed", claimed.namespace, claimed.name)
             finally:
                 if self._runs.get(claimed.id) == (claimed.attempt, control):  # else it was claimed again meanwhile
                     del self._runs[claimed.id]

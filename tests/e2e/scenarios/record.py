@@ -106,7 +106,7 @@ async def read_run(
     record = await reads.record(identity)
     assert record is not None
     for report in await SealedRecord(pool).check(identity, published_seals(objects)):
-        assert report.flaws == [], f"{report.name} is not as it was sealed"
+        assert report.flaws == [], f"{report.name} differs from its sealed form"
         print(
             "VERIFY",
             report.name,

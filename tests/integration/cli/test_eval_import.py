@@ -125,7 +125,7 @@ def test_a_case_that_expects_only_prose_cannot_pass_unseen(
     holmes(write, "The pod is out of memory")
     case = imported(tmp_path, "holmesgpt")["ask-01-cart"]
     assert [fact.expression for fact in case.expectation.facts] == ["false"]
-    assert "1 of them fail until you write what they expect" in capsys.readouterr().out
+    assert "1 of them fail until you write their expectations" in capsys.readouterr().out
 
 
 def test_runlore_has_one_answer_for_each_tool(tmp_path: Path, write: Write) -> None:
@@ -231,7 +231,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path, write: Write, capsys
     ("text", "words"),
     [
         ("a: &x [1]\nb: *x\n", "line 2: aliases are not read"),
-        ("a: 1\na: 2\n", "key a is there twice"),
+        ("a: 1\na: 2\n", "key a occurs twice"),
         ("- 1\n", "must be a mapping"),
         ("a: [" * 200 + "]" * 200, "test_case.yaml"),
         ("user_prompt: !!python/object:os.system x\n", "test_case.yaml"),

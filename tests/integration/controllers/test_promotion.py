@@ -332,7 +332,7 @@ async def test_override_counts_only_while_its_author_may_promote(desk: Desk) -> 
         await rights.put_rights(desk.kube, (rights.role("promotes", desk.namespace, rule), allowed))
         await override(desk, second, JANE)
         message = await promoted(desk, "True", "Overridden")
-        assert "jane let it serve" in message
+        assert "jane permitted it to serve" in message
         assert told(await planned(desk, "after")) == "Second."
         uid = (await desk.get("Chain", "one"))["metadata"]["uid"]
         assert (await desk.revisions.known(uid))[0].author == JANE

@@ -140,7 +140,7 @@ def test_options_of_every_type_reach_the_settings(started: list[Any]) -> None:
     ("arguments", "words"),
     [
         (("run",), ("--database-url", "is required", "TARSY_DATABASE_URL", "spec.database.url")),
-        (("run", "--database-url=x", "--retention=3y"), ("--retention", "as in 7d")),
+        (("run", "--database-url=x", "--retention=3y"), ("--retention", "such as 7d")),
         (("run", "--database-url=x", "--url-host=a b"), ("--url-host", "is not a host name")),
         (("run", "--database-url=x", "--page-url=ftp://a"), ("--page-url", "http:// or https://")),
         (("run", "--database-url=x", "--places=-1"), ("--places", "greater than or equal to 0")),
@@ -186,7 +186,7 @@ def test_every_error_of_a_file_names_field_and_remedy(tmp_path: Path) -> None:
         "spec.http: is []; it must be a mapping of fields",
         "spec.outbound.hosts[1]: is 3; it must be a string",
         "spec.controller.namespaces: is 'foo'; it must be a list",
-        "spec.controller.retention: '3y' is no duration; write a number and s, m, h, d or w, as in 7d",
+        "spec.controller.retention: '3y' is not a duration; write a number and s, m, h, d or w, such as 7d",
         "spec.logging.jsonLines: is 1; it must be true or false",
     ]
     assert [line for line in wanted if line not in found] == []
@@ -198,7 +198,7 @@ def test_every_error_of_a_file_names_field_and_remedy(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("a: [", "line 1: is not YAML"),
-        ("spec: {}\nspec: {}", "line 2: is not YAML: key spec is there twice"),
+        ("spec: {}\nspec: {}", "line 2: is not YAML: key spec occurs twice"),
         ("", "is empty; write one object with apiVersion: tarsy.dev/v1alpha1, kind: OperatorConfiguration and spec"),
         ("a: 1\n---\nb: 2", "holds several documents"),
         ("- a", "is not a mapping"),
@@ -241,7 +241,9 @@ def test_operator_and_workers_share_a_file_and_each_takes_its_own_topics(tmp_pat
     }
 
 
-@pytest.mark.parametrize(("text", "error"), [("14d", ""), ("1s", ""), ("forever", "is no duration"), ("14", "is no")])
+@pytest.mark.parametrize(
+    ("text", "error"), [("14d", ""), ("1s", ""), ("forever", "is not a duration"), ("14", "is not a")]
+)
 def test_the_retention_of_the_history_is_a_duration(text: str, error: str) -> None:
     if error:
         with pytest.raises(ValidationError, match=error):

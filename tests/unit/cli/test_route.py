@@ -65,11 +65,11 @@ def test_says_which_route_and_chain_and_why_not_the_others(route):
     status, said = route(notification())
     assert status == 0
     assert said.splitlines() == [
-        "AlertRoute shop/db takes it, if its sender may create Alerts in shop.",
+        "AlertRoute shop/db matches, if its sender may create Alerts in shop.",
         "  Alert type: DiskFull, severity: Critical",
         "  Chain: shop/disks",
         'AlertRoute shop/other: team!~"d.*" does not match: team is "db"',
-        "AlertRoute shop/all: matches too, but shop/db is asked before it",
+        "AlertRoute shop/all: matches too, but shop/db takes precedence",
     ]
 
 
@@ -84,20 +84,20 @@ def test_is_told_to_programs(route):
 def test_without_a_namespace_the_routes_of_the_library_are_asked(route):
     status, said = route(notification(), namespace="")
     assert status == 0
-    assert said.startswith("AlertRoute tarsy-library/for-all takes it, if its sender may create Alerts in shop.")
+    assert said.startswith("AlertRoute tarsy-library/for-all matches, if its sender may create Alerts in shop.")
     assert "shop/" not in said
 
 
 def test_namespace_without_routes_takes_nothing(route):
     status, said = route(notification(), namespace="blog")
-    assert (status, said) == (1, "No AlertRoute takes it: it would be rejected (NoRoute).\n")
+    assert (status, said) == (1, "No AlertRoute matches: it would be rejected (NoRoute).\n")
 
 
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (notification(alertname="Unknown"), "No chain takes it, so it would wait: no Chain in namespace shop"),
-        (notification("resolved"), "It fires no more: that is recorded, and not investigated."),
+        (notification(alertname="Unknown"), "No chain handles it, so it would wait: no Chain in namespace shop"),
+        (notification("resolved"), "It is resolved: this is recorded, and not investigated."),
         (notification(tarsy_self="true"), "It would be rejected: it is about TARSy itself"),
     ],
 )

@@ -81,7 +81,7 @@ def test_every_field_of_the_format_is_kept(tmp_path: Path) -> None:
         ("---\nname: pods\n", "line 1: must begin with frontmatter"),
         ("---\n- a\n---\nx\n", "line 1: the frontmatter must be fields"),
         ("---\nname: [a\n---\nx\n", "line 3: "),
-        ("---\nname: a\nname: b\n---\nx\n", "key name is there twice"),
+        ("---\nname: a\nname: b\n---\nx\n", "key name occurs twice"),
         ("---\nname: &a pods\ndescription: *a\n---\nx\n", "aliases are not read"),
         (field(name="nodes"), "name: is nodes, and the folder pods; give both the same name"),
         ("---\ndescription: d\n---\nx\n", "name: must be a text; add `name: pods`"),

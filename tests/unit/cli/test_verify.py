@@ -31,7 +31,7 @@ def run(**changes: Any) -> RunSealView:
     return RunSealView(**(values | changes))
 
 
-CHANGED = FlawView(kind=FlawKind.CHANGED, where="message/1/2", message="is not as it was sealed")
+CHANGED = FlawView(kind=FlawKind.CHANGED, where="message/1/2", message="differs from its sealed form")
 ERASED = ErasedView(id=RUN, erased_at=datetime(2026, 11, 24, 3, 0, tzinfo=UTC), head=HEAD)
 
 
@@ -59,16 +59,16 @@ def test_differences_are_listed_and_what_nothing_vouches_for_is_told() -> None:
     found = run(published_head=None, left_open=2, flaw_count=3, flaws=[CHANGED])
     assert report_lines("team-a", "checkout", SealView(runs=[found])) == [
         "investigation checkout: 3 differences; 12 steps, 1,340 rows, head abababababababab",
-        "  The status of the object has no head, so a chain written anew would not be noticed.",
+        "  The status of the object contains no head, so a rewritten chain would not be noticed.",
         "  2 rows were closed unfinished by the end of an attempt; they are not sealed.",
-        "  Changed: message/1/2 is not as it was sealed",
+        "  Changed: message/1/2 differs from its sealed form",
         "  and 2 more",
     ]
 
 
 def test_an_erased_record_is_told_as_erased() -> None:
     assert report_lines("team-a", "checkout", SealView(erased=ERASED)) == [
-        f"team-a/checkout: the record was deleted at 2026-11-24 03:00:00Z. The head of its seals was {HEAD}."
+        f"team-a/checkout: the record was deleted at 2026-11-24 03:00:00Z. The last seal was {HEAD}."
     ]
 
 

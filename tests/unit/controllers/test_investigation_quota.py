@@ -78,7 +78,7 @@ def test_exceeded_says_which_limit_and_what_happens(on_exceeded: str, told: str)
     found = condition(quota_status(made, usage(exceeded="dollars"), NOW).conditions, ConditionType.EXCEEDED)
     assert found is not None
     assert (found.status, found.reason) == ("True", "QuotaSpent")
-    assert found.message.startswith(f"The limit of dollars has no room. {told}")
+    assert found.message.startswith(f"The limit of dollars is exhausted. {told}")
 
 
 def test_plugin_draws_a_bar_for_each_limit() -> None:

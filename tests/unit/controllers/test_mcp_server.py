@@ -176,7 +176,7 @@ SCALES = {"tools": ["write"], "manifestArgument": "resource"}
         ({}, "Calls of write are refused: spec.approval.targets does not declare the objects", "without a preview"),
         (
             {"undetermined": "Ask"},
-            "Of write the objects are not declared in spec.approval.targets: people decide",
+            "spec.approval.targets does not declare the objects of write: people decide",
             "refused: ",
         ),
     ],
@@ -187,7 +187,7 @@ def test_the_condition_says_where_the_objects_of_calls_are_not_known(approval: A
     gated = condition(judged(obj, found(obj, "look", "write")).conditions, "NeedsApproval")
     assert gated is not None and told in gated.message and untold not in gated.message
     early = condition(judged(obj, None).conditions, "NeedsApproval")
-    assert early is not None and ("not known which objects" in early.message) == (approval is None)
+    assert early is not None and ("objects that they change are unknown" in early.message) == (approval is None)
 
 
 def test_a_server_that_offers_agents_nothing_says_what_to_set() -> None:

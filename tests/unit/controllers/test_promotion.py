@@ -155,7 +155,7 @@ def test_an_override_that_does_not_count_is_explained() -> None:
 
 def test_a_serving_revision_tells_how_it_came_to_serve() -> None:
     by_hand = KnownRevision(NEW, 2, SERVING, "Overridden", author={"username": "jane"})
-    assert "jane let it serve" in decide(replace(PUSHED, known=(by_hand,))).message
+    assert "jane permitted it to serve" in decide(replace(PUSHED, known=(by_hand,))).message
 
 
 CHAIN = parse_as(Chain, raw("Chain", "pods", {"stages": [{"name": "look", "agents": [{"name": "triage"}]}]}))

@@ -247,7 +247,7 @@ async def test_a_citation_of_a_skill_does_not_hold() -> None:
 
     assert outcome.finding is not None
     (citation,) = outcome.finding.claims[0].citations
-    assert (citation.supported, citation.reason) == (False, "a skill is an instruction, so it is no evidence")
+    assert (citation.supported, citation.reason) == (False, "a skill is an instruction, so it is not evidence")
 
 
 async def test_react_gets_a_skill_without_a_fence_and_a_result_in_one() -> None:

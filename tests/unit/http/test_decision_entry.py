@@ -51,18 +51,24 @@ BEFORE, AT = END - timedelta(seconds=1), END
         (raw(), "Approve", "anna", BEFORE, None),
         (raw(), "Approve", "", BEFORE, None),
         (raw(), "Approve", "anna", AT, "expired at 2026-11-24 14:00 UTC: the call is not made"),
-        (raw(), "Approve", "rita", BEFORE, "nobody approves what they requested: ask a colleague, or reject it"),
+        (raw(), "Approve", "rita", BEFORE, "so you cannot approve its calls: ask a colleague, or reject it"),
         (raw(), "Reject", "rita", BEFORE, None),
-        (raw(entry("anna", "Reject")), "Approve", "anna", BEFORE, "you have decided about ToolApproval shop/scale"),
+        (
+            raw(entry("anna", "Reject")),
+            "Approve",
+            "anna",
+            BEFORE,
+            "you have already decided about ToolApproval shop/scale",
+        ),
         (raw(entry("ben")), "Approve", "anna", BEFORE, None),
         (
             raw(phase="Rejected", decidedBy=["ben"], outcome="Rejected; the call was not sent."),
             "Approve",
             "anna",
             BEFORE,
-            "is decided already: Rejected by ben. Rejected; the call was not sent.",
+            "is already decided: Rejected by ben. Rejected; the call was not sent.",
         ),
-        (raw(phase="Expired"), "Approve", "anna", AT, "is decided already: Expired."),
+        (raw(phase="Expired"), "Approve", "anna", AT, "is already decided: Expired."),
     ],
 )
 def test_each_hindrance_is_one_sentence(

@@ -178,7 +178,7 @@ async def test_who_loses_a_race_for_the_api_service_looks_again() -> None:
     assert (len(cluster.believed()), cluster.writes) == (1, 3)
     cluster.conflicts = 100
     other = registration(cluster)
-    with pytest.raises(ApiError, match="others keep changing it"):
+    with pytest.raises(ApiError, match="it keeps being changed by others"):
         await other.publish(await other.certificate())
 
 

@@ -20,7 +20,7 @@ from unit.manifests.shipped import MANIFESTS, installed, named, objects
 
 FACTS: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "tool_servers.yaml").read_text("utf-8"))
 OUTSIDE = {"github-tools", "gitlab-tools"}
-"""Components whose texts are written by anybody outside of the cluster."""
+"""Components whose texts are written by anyone outside the cluster."""
 RUNNERS = {"tarsy-operator", "tarsy-worker"}
 SERVERS = installed("MCPServer")
 

@@ -186,7 +186,8 @@ def test_a_wrong_expression_is_an_error_of_its_field(when: str, why: str) -> Non
     (error,) = errors(when)
 
     assert error.startswith(
-        "Chain team-a/pods: spec.stages[1].escalate.when: is no CEL expression over confidence, claims, outcome, flaws "
+        "Chain team-a/pods: spec.stages[1].escalate.when: is not a CEL expression over confidence, claims, outcome, "
+        "flaws "
         "that is true or false: "
     )
     assert why in error

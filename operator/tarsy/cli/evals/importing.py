@@ -88,7 +88,7 @@ def _import(found: CaseFormat, folder: Path, out: Path, server: str) -> int:
     console = printer()
     console.print(clean(out_line), markup=False, soft_wrap=True)
     if unwritten:
-        told = "of them fail until you write what they expect: only prose is known, which no program checks"
+        told = "of them fail until you write their expectations: the benchmark has only prose, which cannot be checked"
         console.print(f"{unwritten:,} {told}", markup=False, soft_wrap=True)
     named = f"The tools belong to the MCPServer {server}: name it in the Agent that is measured."
     console.print(clean(named), markup=False, soft_wrap=True)

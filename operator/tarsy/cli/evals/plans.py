@@ -105,7 +105,7 @@ def missing_rates(cases: Collection[PlannedCase]) -> Iterator[str]:
     refs = {one.ref.name for case in cases for one in providers(case.plan) if one.rates is None}
     for name in sorted(refs):
         yield (
-            f"LLMProvider {name}: rates: not known for its model, so that the budget costUSD cannot be kept; set "
+            f"LLMProvider {name}: rates: not known for its model, so the budget costUSD cannot be enforced; set "
             "spec.rates, or use a budget of tokens"
         )
 
@@ -164,7 +164,7 @@ def _with_fitting_skills(plan: Plan, case: SuiteCase) -> Plan:
     skills = tuple(skill for skill in plan.skills if fits_labels(skill, labels))
     elsewhere = [skill for skill in skills if not skill.text]
     if elsewhere:
-        message = "its text is not in the files; write it into spec.body to measure it here"
+        message = "its text is not in the files; put it into spec.body to measure it here"
         raise PlanInvalid(
             FieldPath(
                 one.ref.kind, one.ref.namespace, one.name, "spec.git" if one.git else "spec.configMapKeyRef"

@@ -90,7 +90,7 @@ async def accept_shown_tools(
     else:
         text = f"mcpserver.tarsy.dev/{name}: accepted {len(digests)} tools as {username}"
         printer().print(text, markup=False, soft_wrap=True)
-        printer().print("The condition ToolsChanged says whether that counts, within a minute.")
+        printer().print("The condition ToolsChanged shows within a minute whether the acceptance counts.")
     return 0
 
 

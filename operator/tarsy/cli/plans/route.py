@@ -103,7 +103,7 @@ def answer_of(verdicts: Sequence[RouteMatch], catalog: Catalog, library_namespac
         library_namespace: the namespace of the library.
     """
     taker = next((verdict for verdict in verdicts if verdict.matches), None)
-    before = f"matches too, but {taker.route.key} is asked before it" if taker is not None else ""
+    before = f"matches too, but {taker.route.key} takes precedence" if taker is not None else ""
     others = [{"route": v.route.key, "why": v.why_not or before} for v in verdicts if v is not taker]
     answer: dict[str, Any] = {"route": taker.route.key if taker else None, "others": others}
     if taker is None:
@@ -180,18 +180,18 @@ def _parsed(found: Iterable[dict[str, Any]], kind: str) -> list[AnyResource]:
 
 def _lines(answer: dict[str, Any]) -> Iterable[str]:
     if answer["route"] is None:
-        yield "No AlertRoute takes it: it would be rejected (NoRoute)."
+        yield "No AlertRoute matches: it would be rejected (NoRoute)."
     else:
         alert = answer["alert"]
-        yield f"AlertRoute {answer['route']} takes it, if its sender may create Alerts in {alert['namespace']}."
+        yield f"AlertRoute {answer['route']} matches, if its sender may create Alerts in {alert['namespace']}."
         yield f"  Alert type: {alert['alertType'] or 'none'}, severity: {alert['severity'] or 'not set'}"
         if "rejected" in answer:
             yield f"  It would be rejected: {answer['rejected']}."
         elif not answer["fires"]:
-            yield "  It fires no more: that is recorded, and not investigated."
+            yield "  It is resolved: this is recorded, and not investigated."
         elif "chain" in answer:
             yield f"  Chain: {answer['chain']}"
         else:
-            yield f"  No chain takes it, so it would wait: {answer['chainProblem']}"
+            yield f"  No chain handles it, so it would wait: {answer['chainProblem']}"
     for other in answer["others"]:
         yield f"AlertRoute {other['route']}: {other['why']}"

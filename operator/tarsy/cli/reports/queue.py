@@ -55,7 +55,7 @@ async def list_workers(client: TarsyClient, output: Output) -> int:
     if for_programs(output):
         write_output(found, output)
     elif not found.items:
-        printer().print("No worker is registered: nothing that is accepted starts.")
+        printer().print("No worker is registered: accepted runs do not start.")
     else:
         printer().print(workers_table(found.items, datetime.now(UTC)))
     return 0

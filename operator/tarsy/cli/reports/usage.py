@@ -40,8 +40,8 @@ class Sum(View):
     input_tokens: int = 0
     output_tokens: int = 0
     thinking_tokens: int = 0
-    cost_usd: float | None = Field(default=None, alias="costUSD", description="US dollars of what is known.")
-    cost_complete: bool = Field(default=True, description="False: of some calls the cost is not known.")
+    cost_usd: float | None = Field(default=None, alias="costUSD", description="Known cost in US dollars.")
+    cost_complete: bool = Field(default=True, description="False: the cost of some calls is not known.")
 
 
 class Sums(View):

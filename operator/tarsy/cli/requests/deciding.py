@@ -89,7 +89,7 @@ async def confirm(shown: ApprovalView, decision: Verdict, given: Confirmation) -
     if not sys.stdin.isatty():
         needed = "--yes" if demanded is None else f"--yes --target {demanded}"
         raise CommandError(
-            f"nothing is decided: there is no terminal to ask at; give {needed} if you have read the above"
+            f"nothing is decided: there is no terminal for the confirmation; give {needed} if you have read the above"
         )
     if demanded is not None:
         typed = await _asked(f"This call is destructive. Type the name of its target, {demanded}, to approve it: ")
@@ -108,7 +108,7 @@ def describe_outcome(told: ApprovalView, decision: Verdict) -> str:
     """Returns what became of a decision, as the end of a sentence about the object."""
     enforced = told.condition("ApprovalsEnforced")
     if told.phase == "Pending" and enforced is not None and enforced.status == "False":
-        return f"has your decision, but it does not count and nothing is executed: {one_line(enforced.message, 500)}"
+        return f"has your decision, but it does not count and nothing is called: {one_line(enforced.message, 500)}"
     if told.phase == "Pending" and decision == "Approve" and told.approvals < told.required:
         return f"has {told.approvals} of {told.required} approvals and waits for more"
     if told.phase == "Pending":

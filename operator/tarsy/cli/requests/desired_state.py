@@ -4,8 +4,8 @@ from tarsy.cli.output import Output, for_programs, printer, write_output
 from tarsy.client.api import TarsyClient
 
 _SENTENCES = {
-    "Cancelled": "is being cancelled: it stops now and finds nothing",
-    "Concluded": "is being concluded: it stops now and sums up what it has",
+    "Cancelled": "is being cancelled: it stops now, without a finding",
+    "Concluded": "is being concluded: it stops now and summarizes the evidence it has",
 }
 
 

@@ -42,7 +42,7 @@ async def submit_and_print(
     aside = beside()
     look = f"kubectl get alerts.tarsy.dev {made.name} -n {namespace}"
     stays = f"alert {namespace}/{made.name} is created and continues: see its state with `{look}`"
-    with goes_on(stays), aside.status(f"alert {namespace}/{made.name} is submitted and waits to be taken"):
+    with goes_on(stays), aside.status(f"alert {namespace}/{made.name} is submitted and waits for the operator"):
         investigation = await until_taken(client, "Alert", namespace, made.name, _investigation)
     if for_programs(output):
         told = {"namespace": namespace, "alert": made.name, "uid": made.uid, "investigation": investigation}

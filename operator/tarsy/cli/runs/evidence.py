@@ -140,7 +140,7 @@ async def _require_namespace(client: KubeClient, namespace: str) -> None:
 def _onset_line(view: ChangesView, namespace: str) -> str:
     about = str(view.target or f"namespace {namespace}")
     if view.onset is None:
-        return f"{about}: nothing says that it fails; changes are ordered by time"
+        return f"{about}: no sign of a failure was found; changes are ordered by time"
     return f"{about}: fails since {view.onset:%Y-%m-%d %H:%M:%S} UTC ({view.onset_source})"
 
 

@@ -46,8 +46,8 @@ def precedent_report(namespace: str, name: str, found: PrecedentList) -> list[st
         found: its precedents.
     """
     if not found.items and not found.hidden:
-        return [f"The agents of {namespace}/{name} were told about no earlier investigation."]
-    lines = [f"Told to the agents of {namespace}/{name} as history, which is no evidence:"]
+        return [f"The agents of {namespace}/{name} were given no earlier investigations."]
+    lines = [f"Given to the agents of {namespace}/{name} as history, not as evidence:"]
     for one in found.items:
         lines += _told(one)
     if found.hidden:

@@ -56,7 +56,7 @@ def report_lines(namespace: str, name: str, found: SealView) -> list[str]:
 
 
 def _erased(where: str, erased: ErasedView) -> str:
-    head = f" The head of its seals was {erased.head}." if erased.head else ""
+    head = f" The last seal was {erased.head}." if erased.head else ""
     return f"{where}: the record was deleted at {erased.erased_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z.{head}"
 
 
@@ -67,11 +67,9 @@ def _run(run: RunSealView) -> list[str]:
     verdict = "as it was written" if not run.flaw_count else f"{run.flaw_count:,} differences"
     lines = [f"{what}: {verdict}; {run.steps:,} steps, {run.rows:,} rows, head {run.head[:16]}"]
     if run.published_head is None and not run.question:
-        lines.append("  The status of the object has no head, so a chain written anew would not be noticed.")
+        lines.append("  The status of the object contains no head, so a rewritten chain would not be noticed.")
     elif run.unpublished:
-        lines.append(
-            f"  {run.unpublished:,} steps are newer than the head in the status; nothing vouches for them yet."
-        )
+        lines.append(f"  {run.unpublished:,} steps are newer than the head in the status; they cannot be verified yet.")
     if run.left_open:
         lines.append(f"  {run.left_open:,} rows were closed unfinished by the end of an attempt; they are not sealed.")
     lines += [f"  {flaw.kind}: {one_line(flaw.where, 120)} {one_line(flaw.message, 240)}" for flaw in run.flaws]

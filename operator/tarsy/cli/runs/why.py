@@ -49,15 +49,15 @@ class Grounds(View):
     call_id: str
     quote: str
     supported: bool
-    reason: str | None = Field(description="Why it does not hold.")
+    reason: str | None = Field(description="Reason why it does not hold.")
     tool: str | None = Field(description="`server.tool`; null: there is no such call.")
     stage: str | None
     agent: str | None
     interaction: UUID | None
-    called_at: datetime | None = Field(description="Null: the trace may not be read, or there is no such call.")
+    called_at: datetime | None = Field(description="Null: the caller may not read the trace, or there is no such call.")
     arguments: str | None
-    before: str | None = Field(description="What stands before the quote in the result.")
-    quoted: str | None = Field(description="The quote as it stands there.")
+    before: str | None = Field(description="Text before the quote in the result.")
+    quoted: str | None = Field(description="The quote as it is in the result.")
     after: str | None
     integrity: Integrity | None = Field(description="Who can write the quoted text: K, A or X; null: not known.")
     replaced: bool = Field(description="Whether the latest result of the same call no longer contains the quote.")
@@ -95,7 +95,7 @@ class Why(View):
     outcome: IncidentOutcome | None = None
     retry_of: OtherRunView | None = None
     retried_by: OtherRunView | None = None
-    hidden: str | None = Field(description="What is left out because the caller may not read it; null: nothing.")
+    hidden: str | None = Field(description="Parts that are left out because the caller may not read them; null: none.")
 
 
 async def explain_finding(client: TarsyClient, namespace: str, name: str, output: Output) -> int:
@@ -181,7 +181,7 @@ def render_finding(explain_run: Why) -> RenderableType:
     if explain_run.outcome is not None:
         blocks.append(Text(outcome_sentence(explain_run.outcome)))
     if not explain_run.structured:
-        blocks.append(Text("The model did not give its finding in the form asked for: there is nothing to check."))
+        blocks.append(Text("The model did not give its finding in the required form: there is nothing to check."))
     for number, claim in enumerate(explain_run.claims, 1):
         mark, style = support_mark(claim.supported, claim.ungrounded, contradicted=claim.contradicted)
         blocks += [Text(), Text.assemble(f"{number}. ", (mark, style), f": {plain(claim.text)}")]

@@ -30,8 +30,8 @@ SHORTEST_QUOTE = 8
 """Characters of a quote, blanks counted once; a result that is shorter can only be quoted whole."""
 
 _TOLD_PROBLEMS = 5
-_SKILL = "a skill is an instruction, so it is no evidence"
-_MADE_UP = "a model made the result of this call up, so it is no evidence"
+_SKILL = "a skill is an instruction, so it is not evidence"
+_MADE_UP = "the result of this call was made up by a model, so it is not evidence"
 _QUOTED_TAG = re.compile(r"""["'\\]+(\[MASKED_[A-Z0-9_]+\])["'\\]+""")
 
 

@@ -54,7 +54,7 @@ async def ask_people(
     name = turn.call.name
     if secret:
         # What people see is masked, and the secret is kept nowhere while they decide.
-        why = "its arguments hold a secret, so that people cannot see what they approve"
+        why = "its arguments contain a secret, so approvers cannot see them"
         return Refusal("ApprovalOfSecret", f"{name} was not called: {why}. {_SAY}")
     if world.waiting.full is not None:
         await world.approvals.withdraw(call, world.waiting.full)

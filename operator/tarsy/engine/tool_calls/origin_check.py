@@ -62,7 +62,7 @@ async def check_origins(
             partial(OriginSearch, _parsed(turn, toolbox), declared), longest_reading(turn.call.arguments)
         )
     except TooManyValues as error:
-        why = f"{error}, so that nobody can tell where they come from"
+        why = f"{error}, so their origin cannot be determined"
         return CheckedOrigins(refusal=Refusal(UNTRUSTED_DESTINATION, f"{name} was not called: {why}. {_SAY}"))
     prompts = [(origin, world.readings.trusted(text)) for origin, text in _prompt_texts(conversation, world)]
     await take_steps([(search.microseconds(text.size), partial(search.told, origin, text)) for origin, text in prompts])

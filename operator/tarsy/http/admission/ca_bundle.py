@@ -62,4 +62,4 @@ async def keep_ca_bundle(
                 raise
         else:
             return True
-    raise ApiError(409, "Conflict", f"could not update the {kind} {name}: others keep changing it")
+    raise ApiError(409, "Conflict", f"could not update the {kind} {name}: it keeps being changed by others")

@@ -63,7 +63,7 @@ def draft_alert(
         chain = limit.chain_ref or chain
         text += (
             f"\n\nThis alert stands for an alert storm: AlertRoute {route.key} received more than {limit.alerts} new "
-            f"alerts within {limit.seconds} seconds. Further ones are not investigated, but counted in its status."
+            f"alerts within {limit.seconds} seconds. Further alerts are only counted in its status."
         )
     place = placed(text)
     said: dict[str, Any] = {

@@ -38,7 +38,7 @@ TRIES: Final = 4
 class ApprovalsQuery(ListQuery):
     """Namespaces, page, and whether decided calls are listed."""
 
-    decided: bool = Field(default=False, description="Whether calls that do not wait any more are listed too.")
+    decided: bool = Field(default=False, description="Whether calls that no longer wait are listed too.")
 
 
 async def list_tool_approvals(ask: CheckedRequest) -> ApprovalPage:
@@ -131,7 +131,7 @@ ROUTES = (
         method="GET",
         path="/toolapprovals",
         operation="listToolApprovals",
-        summary="List tool calls that wait for people",
+        summary="List tool calls that wait for approval",
         handler=list_tool_approvals,
         permission=list_permission(ToolApproval),
         query=ApprovalsQuery,
@@ -141,7 +141,7 @@ ROUTES = (
         method="GET",
         path=_ONE,
         operation="getToolApproval",
-        summary="Get a tool call that waits for people, with its arguments, reasons and decisions",
+        summary="Get a tool call that waits for approval, with its arguments, reasons and decisions",
         handler=get_tool_approval,
         permission=Permission("get", ToolApproval.PLURAL, group=PRODUCT_GROUP),
         response=ApprovalView,
@@ -150,7 +150,7 @@ ROUTES = (
         method="GET",
         path=_ONE + "/evidence",
         operation="getToolApprovalEvidence",
-        summary="Get the results that a tool call which waits for people cites",
+        summary="Get the results that a waiting tool call cites",
         handler=get_approval_evidence,
         permission=Permission("get", ToolApproval.PLURAL, "evidence"),
         response=ApprovalEvidenceView,

@@ -132,7 +132,7 @@ ROUTES = (
         method="GET",
         path="/namespaces/{namespace}/investigations/{name}/request",
         operation="getInvestigationRequest",
-        summary="Get what the object of an investigation says, also where it has no record",
+        summary="Get the object of an investigation, even if it has no record",
         handler=get_unstarted,
         permission=Permission("get", "investigations", group=PRODUCT_GROUP),
         response=UnstartedItem,

@@ -61,7 +61,7 @@ class DailyUsageQuery(DaysQuery):
         default=8,
         ge=1,
         le=MAX_SERIES,
-        description="Maximum number of groups with usage by day. One more is the others.",
+        description="Maximum number of groups with usage by day. The others are summed in one more group.",
     )
     limit: int = Field(
         default=100, ge=1, le=MAX_NAMES, description="Maximum number of groups. The total includes all of them."

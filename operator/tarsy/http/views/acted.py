@@ -19,12 +19,12 @@ class ExecutedCallView(View):
 class ActedView(View):
     """What a stage of kind Action did. The record decides; the word of the model is shown beside it."""
 
-    acted: bool = Field(description="Whether a call was sent that people had approved, by the record.")
-    word: ModelWord = Field(description="What the model says on the last line of its answer. Unknown: nothing usable.")
+    acted: bool = Field(description="Whether an approved call was sent, according to the record.")
+    word: ModelWord = Field(description="Statement of the model on the last line of its answer. Unknown: not usable.")
     contradiction: str | None = Field(
-        description="How the word of the model differs from the record. Null: it does not."
+        description="Difference between the model's statement and the record. Null: none."
     )
-    sentence: str = Field(description="What was done, by the record.")
+    sentence: str = Field(description="Actions taken, according to the record.")
     calls: tuple[ExecutedCallView, ...] = Field(description="The calls that were sent, in order, at most 50.")
 
     @classmethod

@@ -195,7 +195,7 @@ class NativeReading(ResponseReading):
     def _keep(self, *texts: str | None) -> None:
         for text in texts:
             if text is not None and not isinstance(text, str):
-                raise UnreadableResponse("text of a type that is none")
+                raise UnreadableResponse("text of an unknown type")
             self._room -= len(text or "")
         self.started = True
         if self._room < 0:
@@ -225,9 +225,9 @@ def _parsed(event: bytes) -> dict[str, Any]:
         try:  # the slow way takes halves of characters, which some servers put into two events
             chunk = json.loads(event)
         except (ValueError, RecursionError):
-            raise UnreadableResponse("an event that is no JSON") from None
+            raise UnreadableResponse("an event that is not JSON") from None
     if not isinstance(chunk, dict):
-        raise UnreadableResponse("an event that is no JSON object")
+        raise UnreadableResponse("an event that is not a JSON object")
     return chunk
 
 

@@ -78,7 +78,7 @@ def _from_object(rule: TargetRule, arguments: Mapping[str, Any]) -> list[Declare
     entries = value if isinstance(value, list) else [value]
     change = evaluate(rule.change, {ARGUMENTS: arguments}) if rule.change is not None else None
     if change is not None and (not isinstance(change, dict) or len(entries) != 1):
-        raise NotEvaluated("its change is no map for one object")
+        raise NotEvaluated("its change is not a map for one object")
     return [DeclaredTarget(_name(entry), change) for entry in entries]
 
 
@@ -88,7 +88,7 @@ def _name(entry: Any) -> TargetName:
     for key, form in _FORMS.items():
         value = entry.get(key, "")
         if not isinstance(value, str) or not form.fullmatch(value):
-            raise NotEvaluated(f"{key} of an object is none that Kubernetes has")
+            raise NotEvaluated(f"{key} of an object is not valid in Kubernetes")
     return TargetName(entry["apiVersion"], entry["kind"], entry.get("namespace", ""), entry["name"])
 
 
@@ -103,7 +103,7 @@ class _OneReading(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value if isinstance(key, yaml.ScalarNode) else None for key, _ in node.value]
         if None in keys or "<<" in keys or len(set(keys)) != len(keys):
-            raise yaml.YAMLError("a key is there twice, is no text, or merges another map")
+            raise yaml.YAMLError("a key occurs twice, is not a string, or merges another map")
         return super().construct_mapping(node, deep)
 
 

@@ -23,7 +23,7 @@ class _Masked:
     """Stands for a masked value; nothing can be made of it."""
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("it needs a value that is masked, which is kept nowhere")
+        raise TypeError("it needs a masked value, which is not stored")
 
     __eq__ = __str__ = __repr__ = __bool__ = __iter__ = __len__ = _refuse
     __hash__ = None  # type: ignore[assignment]
@@ -78,7 +78,7 @@ def undo_of(
     try:
         found = evaluate(rule.arguments, {ARGUMENTS: arguments, BEFORE: image, MANIFEST: whole})
         if not isinstance(found, dict):
-            raise NotEvaluated("its arguments are no map")
+            raise NotEvaluated("its arguments are not a map")
         text = plain_json(_without_masked(found))
     except (NotEvaluated, ValueError, TypeError) as error:
         return {"note": f"It cannot be undone by {rule.tool}: {error}."[:MAX_CLAIM]}
@@ -99,5 +99,5 @@ def _holds_masked(value: Any) -> bool:
 
 def _without_masked(value: Any) -> Any:
     if _holds_masked(value):
-        raise NotEvaluated("it needs a value that is masked, which is kept nowhere")
+        raise NotEvaluated("it needs a masked value, which is not stored")
     return value

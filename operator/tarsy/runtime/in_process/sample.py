@@ -199,6 +199,6 @@ def _masking(plan: Plan, maskers: Maskers) -> Setting:
     try:
         maskers.of(setting)
     except InvalidPattern as error:
-        _log.warning("some patterns of modelOutputMasking are not used: %s", error.sentence)
+        _log.warning("invalid patterns of modelOutputMasking are ignored: %s", error.sentence)
         return usable(setting)
     return setting

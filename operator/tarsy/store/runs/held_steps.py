@@ -146,7 +146,7 @@ class HeldSteps:
                 async with self._turns[execution]:
                     await self._write_held(execution, LAST_SECONDS)
             except (LeaseLost, StoreError) as error:
-                _log.warning("a step is lost with its attempt, cannot %s: %s", held.what, error)
+                _log.warning("a step is lost together with its attempt, cannot %s: %s", held.what, error)
                 self._forget(execution)
 
     def _forget(self, execution: UUID) -> None:

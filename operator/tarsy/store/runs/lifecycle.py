@@ -45,8 +45,8 @@ _WOKEN_PRIORITY = 1000
 """Priority of a run that was parked, above that of all severities: people have waited for it, or it for them."""
 
 _BEFORE_START = {
-    DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it had started: there was nothing yet."),
-    DesiredState.CANCELLED: Failure("CancelledBeforeStart", "Cancelled before it had started."),
+    DesiredState.CONCLUDED: Failure("ConcludedBeforeStart", "Concluded before it started: there was no evidence yet."),
+    DesiredState.CANCELLED: Failure("CancelledBeforeStart", "Cancelled before it started."),
 }
 _TOLD = {
     DesiredState.RUNNING: ("Running", "It shall run."),

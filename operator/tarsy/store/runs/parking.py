@@ -25,8 +25,8 @@ class ParkingLimits:
             of_namespace: those of the namespace of the run.
         """
         if total >= self.total:
-            return f"{total} runs wait already, which is as many as may (execution.maxParked)."
+            return f"{total} runs are parked, which is the maximum (execution.maxParked)."
         if self.of_namespace is not None and of_namespace >= self.of_namespace:
-            why = "which is as many as may (execution.maxParkedPerNamespace)"
-            return f"{of_namespace} runs of this namespace wait already, {why}."
+            why = "which is the maximum (execution.maxParkedPerNamespace)"
+            return f"{of_namespace} runs of this namespace are parked, {why}."
         return None

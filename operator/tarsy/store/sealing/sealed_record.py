@@ -147,11 +147,11 @@ def _published(heads: Sequence[tuple[int, bytes]], published: PublishedSeal | No
         return
     until = [head for revision, head in heads if revision <= published.revision]
     if not until:
-        yield Flaw(FlawKind.CUT, "chain", f"no step up to revision {published.revision} is left")
+        yield Flaw(FlawKind.CUT, "chain", f"all steps up to revision {published.revision} are missing")
     elif until[-1].hex() != published.head:
         sentence = (
-            f"its head at revision {published.revision} is {until[-1].hex()[:12]}, but the status of the object says "
-            f"{published.head[:12]}: steps were changed or deleted after they were published"
+            f"its head at revision {published.revision} is {until[-1].hex()[:12]}, but the status of the object "
+            f"contains {published.head[:12]}: steps were changed or deleted after they were published"
         )
         yield Flaw(FlawKind.CUT, "chain", sentence)
 
@@ -207,7 +207,7 @@ class _Rows:
         if not self._interrupted(f"{key}/end", row):
             self._end(f"{key}/end", row["state"], row["finished_at"], [row[name] for name in seal.MODEL_CALL_END])
         if row["tool_set"] is not None and _tool_set(row["definitions"]) != row["tool_set"]:
-            self._flaw(FlawKind.CHANGED, f"tool-set/{row['tool_set']}", "is not what its hash says")
+            self._flaw(FlawKind.CHANGED, f"tool-set/{row['tool_set']}", "does not match its hash")
 
     def tool_call(self, row: asyncpg.Record) -> None:
         """Checks a tool call."""
@@ -258,10 +258,12 @@ class _Rows:
         found = self._entries.get(key)
         if found is None:
             self._flaw(
-                FlawKind.NOT_SEALED, key, "is in the record, but not sealed: it was added, or is of an older version"
+                FlawKind.NOT_SEALED,
+                key,
+                "is in the record, but not sealed: it was added, or was written by an older version",
             )
         elif found.digest != seal.entry(*values):
-            self._flaw(FlawKind.CHANGED, key, "is not as it was sealed")
+            self._flaw(FlawKind.CHANGED, key, "differs from its sealed form")
         elif at is not None and at != found.at:
             self._flaw(
                 FlawKind.CHANGED, key, f"has the time {at.isoformat()}, but was sealed at {found.at.isoformat()}"

@@ -166,7 +166,7 @@ async def test_without_a_terminal_options_must_say_it(
 def test_outcome_of_a_decision_is_one_sentence() -> None:
     admitted = {"type": "ApprovalsEnforced", "status": "False", "reason": "ForgeryAdmitted", "message": "Nothing runs."}
     doubted = view(entry("anna"), conditions=[admitted])
-    assert "does not count and nothing is executed: Nothing runs." in describe_outcome(doubted, "Approve")
+    assert "does not count and nothing is called: Nothing runs." in describe_outcome(doubted, "Approve")
     assert "1 of 2 approvals" in describe_outcome(view(entry("anna"), spec={"required": 2}), "Approve")
     assert "has not taken it yet" in describe_outcome(view(entry("anna")), "Approve")
     done = view(entry("anna"), phase="Approved", outcome="Approved; the run continues.")

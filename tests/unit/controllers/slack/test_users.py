@@ -50,10 +50,10 @@ def test_others_have_none(tmp_path: Path, person: str, teams: set[str]) -> None:
         (f"team: {TEAM}\nusers: [{{slack: ann, username: a}}]", "users[0].slack: "),
         (f"team: {TEAM}\nusers: [{{slack: U1A, username: ''}}]", "users[0].username: "),
         (f"team: {TEAM}\nusers: [{{slack: U1A, username: a, email: a@b}}]", "users[0].email: "),
-        (f"team: {TEAM}\nusers: [{{slack: U1A, username: 'system:admin'}}]", "is a name of the system"),
+        (f"team: {TEAM}\nusers: [{{slack: U1A, username: 'system:admin'}}]", "is a system user"),
         (
             f"team: {TEAM}\nusers: [{{slack: U1A, username: a, groups: ['system:masters']}}]",
-            "system:masters is a group",
+            "system:masters is a system group",
         ),
         (f"team: {TEAM}\nusers: [{{slack: U1A, username: a}}, {{slack: U1A, username: b}}]", "U1A is named twice"),
         ("[", "is not YAML"),
