@@ -43,7 +43,7 @@ _REFUSED = {"PreviousActive": FiringResult.OVERLAP, "Missed": FiringResult.MISSE
 
 @dataclass(frozen=True, slots=True)
 class _Fired:
-    """What became of a time: the Alert, or why there is none."""
+    """Holds the outcome of a time: the Alert, or the reason why there is none."""
 
     at: datetime
     reason: str

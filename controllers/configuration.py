@@ -53,7 +53,7 @@ SETTLED_RECHECK_SECONDS = 300.0
 AFTER_ERROR_SECONDS = 5.0
 
 ConfigurationProblem = tuple[PlanError, str]
-"""What makes an object not Ready, and the condition's reason for it."""
+"""Problems that make an object not Ready, with the condition's reason."""
 
 
 async def reconcile(obj: AnyResource, context: ReconcileContext) -> float | None:

@@ -103,7 +103,7 @@ async def withdraw_deleted(uid: str, approvals: ApprovalStore, context: Reconcil
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the decisions amount to, those that count, why none can count, and why a pre-approval does not."""
+    """Holds the result of the decisions: those that count, why none can count, and why a pre-approval does not."""
 
     state: ApprovalState
     decisions: Sequence[SignedDecision] = ()

@@ -37,7 +37,7 @@ _Wanted = tuple[str, GitFile]
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What is wrong with a file: the reason, and the message after the field of the source."""
+    """Holds the problem of a file: the reason, and the message after the field of the source."""
 
     until: float
     reason: str

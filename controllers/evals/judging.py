@@ -28,7 +28,7 @@ AGAIN_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ItemAnswer:
-    """What is known of an item: the answers, or why the judge cannot be asked."""
+    """Holds the result for an item: the answers, or the reason why the judge cannot be asked."""
 
     answers: tuple[CheckedAnswer, ...] | None = None
     problem: str = ""

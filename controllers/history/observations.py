@@ -39,7 +39,7 @@ class SeenObject:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is new of the objects of a kind: in each round no object is twice.
+    """Holds new observations of a kind: in each round, an object occurs at most once.
 
     Attributes:
         rounds: observations of states that are not recorded.

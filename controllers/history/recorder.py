@@ -68,7 +68,7 @@ class HistoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class HistoryWatches:
-    """What is watched for the history, and how often.
+    """Holds the settings of the history's watches.
 
     Attributes:
         namespaces: the namespaces that the operator watches; empty: all.

@@ -149,7 +149,7 @@ class OutboundPorts:
 
 
 DEFAULT_CHAIN_SECONDS = 300.0
-"""So that a Chain that is applied with its Alert, or shortly after, comes first."""
+"""Delay that lets a Chain applied with its Alert, or shortly after it, take precedence."""
 
 
 @dataclass(frozen=True, slots=True)

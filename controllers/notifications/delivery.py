@@ -47,7 +47,7 @@ CHANNEL_ID = re.compile(r"[A-Z][A-Z0-9]{1,31}")
 ROUND_SECONDS = 2.0
 _AT_ONCE = 8
 CLAIM_SECONDS = SEND_SECONDS * 3
-"""So long what was taken is not taken by another controller."""
+"""Seconds for which a claimed notice is not claimed by another controller."""
 
 MOST_TRIES = 12
 GIVE_UP_SECONDS = 6 * 3600.0

@@ -27,7 +27,7 @@ _STRONGEST: tuple[Verdict, ...] = ("Regressed", "Passed", "Running", "Blocked", 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What is known of the evaluation of one revision by one suite."""
+    """Holds the state of the evaluation of one revision by one suite."""
 
     verdict: Verdict
     run: str
@@ -51,7 +51,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a decision is made from."""
+    """Holds the inputs of a decision."""
 
     policy: Literal["Immediate", "WhenPassed"]
     suite: str

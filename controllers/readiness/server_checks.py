@@ -31,7 +31,7 @@ LONGEST_SECONDS = 30.0
 """A server that takes longer to start is away, whatever its own limit."""
 
 FAILURES = 3
-"""So many looks in a row must fail until a server counts as away."""
+"""Consecutive failed checks after which a server counts as unavailable."""
 
 _AT_ONCE = 8
 _KEPT = 4096

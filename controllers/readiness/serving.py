@@ -29,7 +29,7 @@ LAST = 3
 """How many calls in a row must fail until a provider that served does not."""
 
 LOOK_BACK = timedelta(hours=1)
-"""What a controller reads that has just become active."""
+"""Period that a controller reads when it becomes active."""
 
 OVERLAP = timedelta(seconds=30)
 """A call is in the record some time after the moment that it says."""

@@ -23,7 +23,7 @@ from tarsy.record.reading.conditions import made
 from tarsy.resources.meta import Condition, Conditions, ConditionStatus, condition, set_condition
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus, Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.resources.v1alpha1.investigation import LastError
+from tarsy.resources.v1alpha1.investigation_status import LastError
 
 RECHECK_SECONDS = 30.0
 """Seconds until an object that waits is looked at again: ConfigMaps, Namespaces and rights are not watched."""

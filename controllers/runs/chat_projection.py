@@ -10,7 +10,7 @@ from tarsy.record.run import InvestigationRecord, State
 from tarsy.resources.meta import Condition, ConditionStatus, set_condition
 from tarsy.resources.v1alpha1 import ChatMessage, ChatMessageStatus
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.resources.v1alpha1.investigation import RecordRef
+from tarsy.resources.v1alpha1.investigation_status import RecordRef
 
 
 def project_answer(record: InvestigationRecord, message: ChatMessage, now: datetime) -> ChatMessageStatus:

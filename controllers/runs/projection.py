@@ -19,7 +19,7 @@ from tarsy.resources.meta import set_condition
 from tarsy.resources.v1alpha1 import Investigation, InvestigationStatus
 from tarsy.resources.v1alpha1.alert import Severity
 from tarsy.resources.v1alpha1.common import ConditionType, ObjectRef
-from tarsy.resources.v1alpha1.investigation import (
+from tarsy.resources.v1alpha1.investigation_status import (
     MAX_CHANGES_SHOWN,
     MAX_STAGES,
     FindingSummary,

@@ -40,7 +40,7 @@ _RECORDED = "(recorded)"
 
 @dataclass(frozen=True, slots=True)
 class RecordedInput:
-    """What a replay is made from.
+    """Holds the recorded input of a replay.
 
     `alert` decides the plan; `chain` is the recorded one (None: not known). `source` is the plan of the recorded run,
     None for a cassette, whose texts are masked again. `of` is the recorded run itself; None: a file, or a case that its

@@ -21,7 +21,7 @@ SCHEDULE_NAME = "tarsy.dev/schedule"
 
 
 class FiringResult(StrEnum):
-    """What became of a time."""
+    """Lists the outcomes of a time."""
 
     CREATED = "created"
     REFUSED = "refused"
@@ -35,7 +35,7 @@ ON_TIME = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLook:
-    """What the clock says about a schedule."""
+    """Holds the position of the clock in a schedule."""
 
     due: datetime | None
     """The time to decide about; None: none has passed."""

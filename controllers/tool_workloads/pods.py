@@ -37,7 +37,7 @@ _Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PodRules:
-    """What the cluster and its administrator decide about the pods.
+    """Holds the rules of the cluster and its administrator for the pods.
 
     Args:
         assigned: whether the cluster assigns user and group of a pod.

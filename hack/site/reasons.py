@@ -13,7 +13,7 @@ from typing import Final, get_args
 
 from hack.components import CHECKOUT
 
-from tarsy.resources.v1alpha1.investigation import Phase
+from tarsy.resources.v1alpha1.investigation_status import Phase
 
 _WORD: Final = re.compile(r"^[A-Z][a-z]+([A-Z][a-z]+)*$")
 _SEVERAL: Final = re.compile(r"^[A-Z][a-z]+([A-Z][a-z]+)+$")

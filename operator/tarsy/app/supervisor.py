@@ -37,7 +37,7 @@ START_SECONDS = 300.0
 STEADY_SECONDS = 60.0
 """A process that lives so long has started well."""
 CRASH_LOOP = 5
-"""So many ends in a row, each soon after the start, make the pod unhealthy."""
+"""Consecutive ends, each soon after the start, that make the pod unhealthy."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 CLOSE_SECONDS = 8.0
 """Added to the time to drain: a process closes its connections then."""

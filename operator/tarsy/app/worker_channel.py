@@ -27,7 +27,7 @@ METRICS = b"metrics"
 
 
 class Order(BaseModel):
-    """What a worker process starts with; `parent` is the process id of its supervisor."""
+    """Holds the start parameters of a worker process; `parent` is the process id of its supervisor."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

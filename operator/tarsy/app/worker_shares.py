@@ -22,7 +22,7 @@ PROCESS_BYTES: Final = 256 << 20
 
 
 class Share(BaseModel):
-    """What one process of a pod may use.
+    """Holds the limits of one process of a pod.
 
     `number` is its number in the pod, from 1. `connections` are those to Postgres, one of them for LISTEN.
     """

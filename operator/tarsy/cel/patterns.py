@@ -37,7 +37,7 @@ class Pattern:
         return self._compiled.search(text.encode(errors="replace")) is not None
 
     def every(self, text: str) -> Iterator[str]:
-        """What it matches, left to right."""
+        """Returns the matches from left to right."""
         for match in self._compiled.finditer(text.encode(errors="replace")):
             yield match[0].decode(errors="replace")
 

@@ -12,7 +12,7 @@ from tarsy.record.waiting import Wait
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """How an agent execution ended; one that is parked has not, and waits for `wait`."""
+    """Holds the outcome of an agent execution; a parked one has none yet, and waits for `wait`."""
 
     execution: UUID
     state: State

@@ -166,7 +166,7 @@ class _Reading:
         return [self._told[index] for index in sorted(self._told)]
 
     async def _brief(self) -> Briefing | NotRead:
-        """What is known, or why nothing is."""
+        """Returns the evidence, or the reason why there is none."""
         run, objects, seconds = self._run, self._world.objects, self._run.limits.tool_call_seconds
         try:
             async with asyncio.timeout(seconds):

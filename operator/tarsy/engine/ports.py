@@ -183,7 +183,7 @@ class Toolbox(Protocol):
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
-        """All tools that may be called, named `server.tool`, in a stable order."""
+        """Returns all tools that may be called, named `server.tool`, in a stable order."""
         ...
 
     @property
@@ -215,7 +215,7 @@ class Toolbox(Protocol):
         ...
 
     def access(self, name: str) -> Access:
-        """What a tool does, as far as that is known: only those known to read cannot change another's answer."""
+        """Returns the known effect of a tool: only tools known to be read-only cannot change another's answer."""
         ...
 
     def refusal(self, name: str) -> Refusal | None:
@@ -356,5 +356,5 @@ class Live(Protocol):
         ...
 
     def ended(self, event: UUID) -> None:
-        """All of it has come, or what there will be."""
+        """Reports that the text is complete, or that no more will follow."""
         ...

@@ -24,7 +24,7 @@ from tarsy.record.work import AgentWork
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """How a stage ended. `text` is its conclusion where one agent ran; with several, the synthesis makes it.
+    """Holds the outcome of a stage. `text` is its conclusion if one agent ran; with several, the synthesis makes it.
 
     `acted` only of a stage of kind Action.
     """

@@ -21,7 +21,7 @@ class ChatQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a sub-agent is asked, in the words of the model that dispatched it."""
+    """Holds the task of a sub-agent, as the dispatching model wrote it."""
 
     task: str
     hypothesis: str | None = None

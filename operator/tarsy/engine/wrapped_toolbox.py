@@ -18,7 +18,7 @@ class WrappedToolbox:
 
     @property
     def tools(self) -> Sequence[ToolDefinition]:
-        """All tools that may be called."""
+        """Returns all tools that may be called."""
         return self._inner.tools
 
     @property

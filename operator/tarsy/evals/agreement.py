@@ -23,7 +23,7 @@ _CATEGORIES = tuple(ChecklistAnswer)
 
 
 class JudgeAgreement(BaseModel):
-    """What a judge may do in an EvalRun, and why.
+    """Holds the role of a judge in an EvalRun, with its reason.
 
     `Gates`: its answers decide. `Informs`: they are shown. `Unavailable`: it was to decide, and its agreement could not
     be measured. `kappa` is None where it is not defined.

@@ -106,7 +106,7 @@ class FrozenJudge(_Frozen):
 
 
 class EvalTerms(_Frozen):
-    """What an EvalRun measures and how it is decided; frozen when it begins.
+    """Holds the terms of an EvalRun: its measurement and its gate, frozen when it begins.
 
     `baseline` is None without one, `judge` too.
     """

@@ -163,7 +163,8 @@ class Header(_Part):
 
 
 class Place(_Part):
-    """Where the recorded run made a call: index of the stage, of its agent, of the message and within the message."""
+    """Identifies the place of a call in the recorded run: index of the stage, of its agent, of the message and
+    within the message."""
 
     stage: int
     agent: int

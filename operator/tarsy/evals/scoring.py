@@ -73,7 +73,7 @@ class ScoredCall:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """What a judge is shown of a run.
+    """Holds the parts of a run that a judge sees.
 
     Attributes:
         alert_type: of the alert.

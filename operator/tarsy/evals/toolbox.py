@@ -58,7 +58,7 @@ class LiveToolboxes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """How a replay answers.
+    """Holds the options of a replay's answers.
 
     Attributes:
         on_miss: what happens to a call that is not recorded.

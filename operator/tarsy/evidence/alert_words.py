@@ -33,7 +33,7 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AlertWords:
-    """What earlier investigations are found by.
+    """Holds the search terms for earlier investigations.
 
     Attributes:
         workload: that the alert is about; None: it names none.

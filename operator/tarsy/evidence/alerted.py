@@ -39,7 +39,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\
 
 @dataclass(frozen=True, slots=True)
 class AlertSubject:
-    """What an alert says about its subject.
+    """Holds the subject of an alert.
 
     Attributes:
         names: candidates as KIND/NAME or NAME, the best first.

@@ -84,7 +84,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What is known about an alert before a model is asked.
+    """Holds the facts about an alert that are known before a model is called.
 
     Attributes:
         triage: the signals of rules.

@@ -28,7 +28,7 @@ _GITOPS = {
 
 
 class Relation(StrEnum):
-    """How an object affects another."""
+    """Lists the ways in which an object affects another."""
 
     OWNS = "owns"
     CONFIGURES = "configures"

@@ -196,7 +196,7 @@ def _first(errors: BaseExceptionGroup[_Error]) -> _Error:
 
 @dataclass(slots=True)
 class _Room:
-    """What all lists of a snapshot share: objects that may still be kept, and the time at which reading ends."""
+    """Holds the limits that all lists of a snapshot share: remaining objects, and the time at which reading ends."""
 
     left: int
     until: float

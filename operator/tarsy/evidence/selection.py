@@ -68,6 +68,6 @@ class Selection:
 
     @property
     def gaps(self) -> Sequence[Gap]:
-        """What is missing because of the limit."""
+        """Returns the parts that are missing because of the limit."""
         reason = f"only the first {self._most:,} pods that selectors may select were compared"
         return [Gap("selected pods", "", reason)] if self.cut else []

@@ -42,7 +42,7 @@ WEIGHTS: Mapping[Relation, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How strongly an object reaches a target.
+    """Lists how strongly an object affects a target.
 
     Attributes:
         weight: from 0 to 1.
@@ -68,7 +68,7 @@ class Topology:
 
     @property
     def gaps(self) -> Sequence[Gap]:
-        """What could not be read, or not be followed."""
+        """Returns the objects that could not be read or followed."""
         return [*self.snapshot.gaps, *self.selection.gaps]
 
     def into(self, key: ObjectKey) -> Sequence[Edge]:

@@ -11,7 +11,7 @@ NEEDED = ("Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", 
 
 
 class TargetHealth(StrEnum):
-    """What rules say of a target."""
+    """Lists the verdicts of rules on a target."""
 
     HEALTHY = "Healthy"
     FAULTY = "Faulty"

@@ -21,7 +21,7 @@ _PLACE = (
     "proxy",
     "proxy_headers",
 )
-"""What a configuration says of where the API is, and nothing of who asks."""
+"""Fields of a configuration about the API's address, without credentials."""
 
 
 class NoConfiguration(Exception):

@@ -42,7 +42,7 @@ class ClusterAccess:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def tls(self) -> ssl.SSLContext:
-        """Whom to trust, and the client's certificate."""
+        """Returns the TLS settings: trusted CAs and the client's certificate."""
         try:
             context = ssl.create_default_context(cadata=self.authority)
             if self.insecure:

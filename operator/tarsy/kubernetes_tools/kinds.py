@@ -53,14 +53,14 @@ READABLE_KINDS = (
 POD_METRICS = Kind("PodMetrics", "apis/metrics.k8s.io/v1beta1", "pods")
 NODE_METRICS = Kind("NodeMetrics", "apis/metrics.k8s.io/v1beta1", "nodes", namespaced=False)
 MEASURED_KINDS = (POD_METRICS, NODE_METRICS)
-"""What the metrics API has; read by tools of their own only."""
+"""Kinds of the metrics API; only their own tools read them."""
 
 GITOPS_KINDS = (
     Kind("Application", "apis/argoproj.io/v1alpha1", "applications"),
     Kind("Kustomization", "apis/kustomize.toolkit.fluxcd.io/v1", "kustomizations"),
     Kind("HelmRelease", "apis/helm.toolkit.fluxcd.io/v2", "helmreleases"),
 )
-"""What Argo CD and Flux have; read by a tool of its own only, with the rights of the component `gitops-tools`."""
+"""Kinds of Argo CD and Flux; only their own tool reads them, with the rights of the component `gitops-tools`."""
 
 
 class Refused(Exception):

@@ -10,7 +10,7 @@ import httpx2
 
 
 class ApiAccess(Protocol):
-    """Where an API is, and whom to trust there."""
+    """Holds the address of an API and the CAs that are trusted there."""
 
     @property
     def url(self) -> str:

@@ -14,7 +14,7 @@ from tarsy.kubernetes_tools.kinds import NAME_PATTERN, Refused
 NAMESPACES = "tarsy.dev/namespaces"
 _MCPSERVER = "tarsy.dev/mcpserver"
 ENFORCED = {NAMESPACES: "enforced"}
-"""What the `_meta` of each tool declares."""
+"""Declaration in the `_meta` of each tool."""
 
 _ALL = "*"
 

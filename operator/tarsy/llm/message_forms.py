@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class MessageForms:
-    """What one maker made of a conversation: of its messages, and of other parts of its requests."""
+    """Keeps the converted forms of a conversation: of its messages, and of other parts of its requests."""
 
     def __init__(self) -> None:
         self._maker: Hashable = None
@@ -86,7 +86,7 @@ def _answers(messages: Sequence[Message], place: int) -> bool:
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many objects two sequences have in common at their beginning."""
+    """Counts the objects that two sequences have in common at their beginning."""
     if all(map(is_, one, other)):
         return min(len(one), len(other))
     return next(place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left is not right)

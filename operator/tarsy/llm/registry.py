@@ -73,7 +73,7 @@ def build_client(
 
 @lru_cache(1024)
 def _identity(provider: ProviderPlan) -> str:
-    """What of a provider makes its client."""
+    """Returns the fields of a provider that identify its client."""
     ref = provider.ref.model_copy(update={"uid": "", "generation": 0})
     return provider.model_copy(update={"ref": ref, "limits": None, "timeouts": None}).model_dump_json()
 

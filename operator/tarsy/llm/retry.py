@@ -26,7 +26,7 @@ OnRetry = Callable[[int, ModelError, float], None]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a call is tried, and the delay between tries: by default three tries, 2^n seconds apart.
+    """Holds the number of attempts of a call and the delay between them: by default three attempts, 2^n seconds apart.
 
     Args:
         tries: calls in all, the first included.

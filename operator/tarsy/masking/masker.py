@@ -30,7 +30,7 @@ _DATA = re.compile(rb"""\b(?:data|stringData)\\*["']?\s*:""")
 
 
 class PatternReach(Enum):
-    """How much of a text is required to find its secrets, judged by its beginning."""
+    """Determines the amount of text required to find its secrets, from its beginning."""
 
     NONE = auto()
     """No rule may match."""

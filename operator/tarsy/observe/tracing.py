@@ -30,7 +30,7 @@ class TracingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SpanStyle:
-    """What the spans of runs contain beside the GenAI attributes.
+    """Holds the content of spans of runs, beyond the GenAI attributes.
 
     Attributes:
         content: messages of models, arguments and results of tools, as on record: with secrets masked.

@@ -37,7 +37,7 @@ class ResolvedAgent:
 
 @dataclass(frozen=True, slots=True)
 class _AgentParts:
-    """What an agent is made of; `wanted` is False where it names an Agent that does not exist."""
+    """Holds the parts of an agent; `wanted` is False if it names an Agent that does not exist."""
 
     name: str
     agent_name: str

@@ -69,7 +69,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """What the plan of a run is resolved from.
+    """Holds the inputs from which the plan of a run is resolved.
 
     Args:
         namespace: the run's.
@@ -93,7 +93,7 @@ class PlanRequest:
 
     @property
     def at(self) -> FieldPath:
-        """Where the alert stands."""
+        """Returns the field path of the alert."""
         return self.source or FieldPath("Alert", self.namespace, "")
 
 

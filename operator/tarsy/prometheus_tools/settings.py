@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """Which label has the namespace, and the metrics that every namespace may read.
+    """Holds the settings: the label with the namespace, and the metrics that every namespace may read.
 
     Attributes:
         namespace_label: `namespace`; where a scrape renames labels of its targets, `exported_namespace`.

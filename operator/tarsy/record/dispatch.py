@@ -40,7 +40,7 @@ class Dispatch(BaseModel):
 
 
 class VerdictValue(StrEnum):
-    """What the evidence says of a hypothesis."""
+    """Lists the verdicts on a hypothesis."""
 
     SUPPORTED = "Supported"
     REFUTED = "Refuted"

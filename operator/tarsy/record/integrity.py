@@ -19,7 +19,7 @@ SHORTEST_SPAN = 8
 
 
 class Integrity(StrEnum):
-    """Who can write a text: K the control plane, A workloads as well, X anyone outside the cluster."""
+    """Lists the possible writers of a text: K the control plane, A workloads as well, X anyone outside the cluster."""
 
     K = "K"
     A = "A"

@@ -37,7 +37,8 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUsage:
-    """What counts against a quota in a period: `spent`, and `reserved` by model calls that have not ended.
+    """Holds the usage that counts against a quota in a period: `spent`, and `reserved` by model calls that have not "
+    "ended.
 
     `generation` is that of the limits in force. `exceeded` names the limit that has no room for another run, or for the
     smallest call that was refused; None: there is room.

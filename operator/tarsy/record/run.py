@@ -300,7 +300,7 @@ class OtherRun:
 
 @dataclass(frozen=True, slots=True)
 class ParkedRun:
-    """What a run waits for, with a reason for programs: since when, and until when at the latest."""
+    """Holds the wait of a parked run: reason for programs, start, and latest end."""
 
     reason: str
     since: datetime

@@ -80,7 +80,7 @@ class ApprovalQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalWaits:
-    """Nobody has decided; people may until then."""
+    """Waits for a decision, which people may make until then."""
 
     until: datetime
 
@@ -103,7 +103,7 @@ ApprovalAnswer = ApprovalWaits | ApprovalGiven | Refusal
 
 @dataclass(frozen=True, slots=True)
 class WaitingLimits:
-    """How long a run may wait in all, how many approvals it may ask for, and when a rate limit parks it.
+    """Holds the limits of waiting: total time, number of approvals, and the delay above which a rate limit parks a run.
 
     A provider that asks to come back later than after `provider_seconds` parks the run; 0: none does.
     """
@@ -115,7 +115,7 @@ class WaitingLimits:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRoom:
-    """What a run may still wait: its limits, the seconds that it has waited, and whether there is no place to wait."""
+    """Holds the remaining wait of a run: its limits, the seconds waited, and whether there is no place to wait."""
 
     limits: WaitingLimits = field(default_factory=WaitingLimits)
     waited_seconds: float = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from tarsy.record.run import DesiredState, State
-from tarsy.resources.v1alpha1.investigation import Phase
+from tarsy.resources.v1alpha1.investigation_status import Phase
 
 _WORDS: Final[Mapping[str, str]] = {
     "pending": "Pending",

@@ -27,7 +27,7 @@ class MaskedStream:
         self.stopped = False
 
     def add(self, text: str) -> str:
-        """What can be shown in addition, now that `text` has come."""
+        """Returns the additional text that can be shown after `text` has arrived."""
         if self.stopped:
             return ""
         more = self._unfolding.add(text)

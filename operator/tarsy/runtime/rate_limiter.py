@@ -25,7 +25,7 @@ from tarsy.store.runs.wakeups import TURN_CHANNEL
 _log = logging.getLogger(__name__)
 
 UNLIMITED_SECONDS = 2.0
-"""So long a provider without limits is not looked at again: what a limit that is set for the first time waits for."""
+"""Seconds for which a provider is assumed to have no limits: the maximum delay before a first limit takes effect."""
 
 SHORTEST_WAIT = 0.05
 RELEASE_SECONDS = 5.0
@@ -231,7 +231,7 @@ class _Ticket:
             self._all.waited(clock() - began)
 
     def used(self, tokens: int) -> None:
-        """What the call has used."""
+        """Reports the usage of the call."""
         self._used = tokens
 
     def close(self) -> None:

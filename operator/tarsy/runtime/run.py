@@ -154,7 +154,7 @@ class Runner:
     async def _outcome(
         self, claimed: ClaimedRun, control: RunControl, deadline: float, trace: RunTrace | None, meter: RunMeter
     ) -> RunOutcome | None:
-        """How the run ended; None when that is not for this attempt to say."""
+        """Returns the outcome of the run; None if this attempt must not write it."""
         if control.cancelled:
             return _cancelled(claimed)
         try:
@@ -267,7 +267,7 @@ class Runner:
             return await self._run(claimed, world)
 
     def _masking(self, plan: Plan) -> Setting:
-        """What says how secrets are taken out of what the models of a run say."""
+        """Returns the masking settings for the model output of a run."""
         setting = plan.model_output_masking or MaskingPlan()
         try:
             self._maskers.of(setting)  # compiled once for each setting (tens of ms)
@@ -277,7 +277,7 @@ class Runner:
         return setting
 
     def _live(self, run: UUID, masking: Setting) -> AbstractContextManager[Live]:
-        """Who reads along with a run."""
+        """Returns the live readers of a run."""
         if self._deltas is None:
             return nullcontext(NoFollowers())
         return self._deltas.of(run, lambda: MaskedStream(self._maskers.unfolding(masking)))

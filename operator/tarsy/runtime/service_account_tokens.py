@@ -158,7 +158,7 @@ class ActingToolboxes:
         return self._toolboxes.open(servers)
 
     def of_run(self, run: UUID, namespace: str) -> RunToolboxes:
-        """What opens the servers of one run's agents.
+        """Returns the opener of the servers of one run's agents.
 
         Args:
             run: uid of the Investigation or ChatMessage.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """How a worker claims and holds runs.
+    """Holds the settings by which a worker claims and holds runs.
 
     `places` are the runs this process has at once, `global_limit` those of the whole installation; beside them it
     answers up to `questions` questions at once. `namespace_limit` are runs of one namespace at once in the whole

@@ -135,12 +135,12 @@ class Worker:
             _log.info("drained: %d runs were released to other workers", held)
 
     def _offer(self) -> WorkerOffer:
-        """What this worker takes, for people."""
+        """Returns the capacity of this worker, for people."""
         of = self._settings
         return WorkerOffer(of.places, of.questions, of.global_limit, of.namespace_limit, version("tarsy-operator"))
 
     def _held(self) -> dict[tuple[str, ...], float]:
-        """How many runs are held now, by kind."""
+        """Counts the held runs by kind."""
         questions = sum(control.answers for _, control in self._runs.values())
         return {(kind(False),): len(self._runs) - questions, (kind(True),): questions}
 

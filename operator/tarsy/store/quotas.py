@@ -156,7 +156,7 @@ class Waiting(Protocol):
 
     @property
     def room(self) -> Mapping[str, Any] | None:
-        """What the function `quota_room` of migration 39 found; None: nothing is limited."""
+        """Parses the result of the function `quota_room` of migration 39; None: no limits."""
         ...
 
 

@@ -16,7 +16,7 @@ from tarsy.store.database import call
 from tarsy.store.queries import load
 
 SlackOutcome = Literal["answered", "refused", "unknown_user", "too_many", "given_up", "silent"]
-"""What became of a question; `silent`: refused without a reply, because the person got the same one lately."""
+"""Outcome of a question; `silent`: refused without a reply, because the person got the same one lately."""
 
 
 @dataclass(frozen=True, slots=True)

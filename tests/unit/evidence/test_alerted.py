@@ -1,4 +1,4 @@
-"""What an alert says about its subject."""
+"""Holds the subject of an alert."""
 
 import json
 from datetime import UTC, datetime

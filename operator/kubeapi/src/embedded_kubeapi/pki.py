@@ -94,7 +94,7 @@ class Pki:
     cluster: Authority
 
     def path(self, name: str) -> Path:
-        """One of its files, such as `ca.crt`."""
+        """Returns the path of a file, such as `ca.crt`."""
         return self.folder / name
 
 

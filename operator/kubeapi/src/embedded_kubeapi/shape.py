@@ -29,7 +29,7 @@ class Shape(Protocol):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What identifies an item of a list of type `map`."""
+        """Fields that identify an item of a list of type `map`."""
         ...
 
     def field(self, name: str) -> Shape:
@@ -41,7 +41,7 @@ class Shape(Protocol):
         ...
 
     def default(self, key: str) -> Any:
-        """What a missing key of an item counts as."""
+        """Value of a missing key of an item."""
         ...
 
 

@@ -163,7 +163,7 @@ class ObservabilitySettings(SettingsTopic):
 
     @property
     def span_style(self) -> "SpanStyle":
-        """What spans contain."""
+        """Returns the content of spans."""
         from tarsy.observe.tracing import SpanStyle  # an option's help needs no tracing
 
         return SpanStyle(content=self.otlp_content, openinference=self.otlp_flavour == "openinference")

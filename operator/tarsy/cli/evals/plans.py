@@ -33,7 +33,7 @@ from tarsy.runtime.in_process.suite_run import providers
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Where the plans come from.
+    """Holds the source of the plans.
 
     Attributes:
         files: files and directories with the configuration.

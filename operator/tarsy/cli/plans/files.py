@@ -45,7 +45,7 @@ class Manifests:
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     problems: list[FileProblem] = field(default_factory=list)
     broken: dict[Identity, frozenset[str]] = field(default_factory=dict)
-    """What its schema refuses, with the refused fields where the rest could be read (`plan_mended.py`)."""
+    """Violations of its schema, with the refused fields where the rest could be read (`plan_mended.py`)."""
 
     def problem(self, error: PlanError) -> FileProblem | None:
         """Converts an error of a plan to one of a file; None if it follows from an invalid object that is reported."""

@@ -18,7 +18,7 @@ _PARTS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _ROUNDS = 12
 _ABSENT = object()
 _INSTEAD: tuple[Any, ...] = (_ABSENT, "x", 1, {}, ["x"])
-"""What is tried in turn in the place of a field that is refused."""
+"""Values that are tried in turn instead of a refused field."""
 
 
 def mended_document(

@@ -28,7 +28,7 @@ _OUTCOMES = {IncidentOutcome.RECURRED: "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class SaidReview:
-    """What the user says by the options of `review`."""
+    """Holds the values of the options of `review`."""
 
     action: ReviewIntent
     verdict: FindingVerdict | None = None

@@ -30,7 +30,7 @@ _NAME = 80
 
 
 class Sum(View):
-    """What the runs under a name used."""
+    """Holds the usage of the runs under a name."""
 
     name: str
     investigations: int = 0
@@ -45,7 +45,7 @@ class Sum(View):
 
 
 class Sums(View):
-    """What the objects that are still there say."""
+    """Holds the usage from the statuses of existing objects."""
 
     since: str
     by: By

@@ -28,7 +28,7 @@ Timeline = tuple[TimelineView, RunSummary]
 
 
 class WholeTimeline(TimelineView):
-    """All of a timeline, with those of the answers to questions about the investigation."""
+    """Holds a whole timeline, with those of the answers to questions about the investigation."""
 
     questions: tuple[TimelineView, ...] = Field(description="In the order in which they were asked.")
 

@@ -124,7 +124,8 @@ class SentMessages:
 
 
 def compact_conversation(messages: Sequence[Message], replaced: Mapping[int, str], room: int) -> dict[int, str]:
-    """What must be shown in another form than before, so that the conversation takes at most `room` bytes.
+    """Returns the messages that must take another form than before, so that the conversation takes at most `room` "
+    "bytes.
 
     Args:
         messages: as they are on record, those about to be sent included.
@@ -234,7 +235,8 @@ def _cap(sizes: Sequence[int], excess: int) -> int:
 
 
 def _blocks(messages: Sequence[Message], now: Mapping[int, str]) -> Iterator[tuple[int, int, int]]:
-    """What may be cut at last: position, start and end of results and of the opening's fenced texts, in order."""
+    """Returns the parts that are cut last: position, start and end of results and of the opening's fenced texts, in
+    order."""
     results = set(_results(messages))
     opening = next((i for i, m in enumerate(messages) if m.role is Role.ASSISTANT), len(messages))
     for i, message in enumerate(messages):

@@ -29,7 +29,7 @@ def mask_response_text(mask: Mask, text: str) -> str:
 
 
 async def masked_aside(mask: Mask, text: str) -> str:
-    """The same, a long text in a thread."""
+    """Masks as above, long texts in a thread."""
     return await off_loop(partial(mask_response_text, mask, text), masking_size(text))
 
 

@@ -8,7 +8,7 @@ from tarsy.engine.conversation.compaction import cut_text, size
 
 BYTES_PER_TOKEN = 4
 SHOWN_BYTES = 8_000 * BYTES_PER_TOKEN
-"""What a timeline event shows of a tool's result; the call's own row keeps all of it."""
+"""Maximum characters of a tool's result in a timeline event; the call's own row keeps all of it."""
 _NOTE = 200
 
 

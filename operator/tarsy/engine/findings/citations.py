@@ -69,7 +69,8 @@ def check_citations(
 
 
 def problem(finding: Finding) -> str | None:
-    """What to send a checked finding back with: it has no structure, or it cites and no citation holds; else None."""
+    """Returns the problem for which a checked finding is sent back: it has no structure, or none of its citations
+    holds; else None."""
     if not finding.structured:
         return " ".join(finding.notes)
     citations = [citation for claim in finding.claims for citation in claim.citations]
@@ -91,7 +92,7 @@ class _Result:
         return flat in self.flat or _bare(flat) in self._masked
 
     def integrity_of(self, flat: str) -> Integrity:
-        """Who can write a flat quote that holds: the control plane where it stands in one of its spans."""
+        """Returns the class of a flat quote that holds: K if it is within a span of the control plane."""
         if any(flat in piece for piece in self._control) or any(_bare(flat) in piece for piece in self._masked_control):
             return Integrity.K
         return self._marks.integrity

@@ -44,7 +44,7 @@ class _Claim(BaseModel):
 
 
 class _Written(BaseModel):
-    """What a model writes of a finding."""
+    """Parses the finding that a model writes."""
 
     model_config = ConfigDict(extra="ignore")
 

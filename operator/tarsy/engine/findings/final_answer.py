@@ -21,7 +21,7 @@ from tarsy.record.run import LoopState
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is expected of an agent's final answer.
+    """Declares the requirements of an agent's final answer.
 
     Args:
         tools: those that the agent has.

@@ -34,7 +34,7 @@ class BudgetSpent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UsageEstimate:
-    """What a model call is expected to use: tokens in and out, at the rates of its provider.
+    """Holds the expected usage of a model call: tokens in and out, at the rates of its provider.
 
     `writes_cache`: all input is priced as if it was written to a prompt cache, the most that it may cost.
     """
@@ -81,7 +81,7 @@ def cost(usage: Usage | None, rates: PlannedRates | None) -> Decimal | None:
 
 
 class BudgetTracker:
-    """What a run has used, and whether its budget lets it go on; shared by the run's agents.
+    """Tracks the usage of a run, and whether its budget allows more; shared by the run's agents.
 
     `exceeded` is the first limit that was reached; it stays. `tokens_per_byte` is what a provider of the run last
     counted of a request.
@@ -130,7 +130,7 @@ class BudgetTracker:
         return self._tool_calls
 
     def ahead(self, *, synthesis: Sequence[PlannedRates | None], summary: Sequence[PlannedRates | None]) -> None:
-        """What comes after the running stage before the run is concluded: the rates of each, or nothing."""
+        """Returns the rates of the model calls that follow the running stage until the run is concluded."""
         self._synthesis = bool(synthesis)
         self._ahead = (*synthesis, *summary)
 

@@ -155,7 +155,7 @@ class Cut:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What is done here is done to its end."""
+        """Completes the work inside before a limit applies."""
         self._held += 1
         self._set()
         try:

@@ -26,7 +26,7 @@ LOST = TIMEOUTS | {ModelErrorCode.PARTIAL_STREAM}
 """Answers lost on the way. They are asked for again, and so is what a provider may still give."""
 
 _PAID = LOST | {ModelErrorCode.EMPTY}
-"""What is paid for although nothing of an answer has come."""
+"""Errors after which a call is billed although no answer has arrived."""
 
 
 def billed(answer: ModelResponse, error: ModelError) -> ModelResponse:
@@ -36,11 +36,11 @@ def billed(answer: ModelResponse, error: ModelError) -> ModelResponse:
 
 
 def used(need: UsageEstimate, answer: ModelResponse) -> UsageEstimate:
-    """What a call has used, as far as it is known without its provider's word."""
+    """Estimates the usage of a call whose provider did not report it."""
     return replace(need, output_tokens=round(size(answer.text + answer.thinking) * TOKENS_PER_BYTE))
 
 
 def milliseconds(started: float, answer: ModelResponse) -> int:
-    """How long a call took that began at `started` (`time.monotonic`), without its waits for its turn."""
+    """Returns the duration of a call that began at `started` (`time.monotonic`), without its waits for its turn."""
     waited = sum(seconds for _, seconds in answer.waits)
     return max(0, round((time.monotonic() - started - waited) * 1000))

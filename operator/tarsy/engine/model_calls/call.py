@@ -332,7 +332,7 @@ async def _record_failure(call: OpenModelCall, answer: ModelResponse, error: Mod
 
 
 def _long_wait(conversation: Conversation, error: ModelError, world: RunContext) -> Wait | None:
-    """What the run waits for without a worker, when its provider asks to come back later than it may be held for."""
+    """Returns the wait that parks the run, if its provider requests a longer delay than a worker may be held for."""
     longest, seconds = world.waiting.limits.provider_seconds, error.retry_after or 0.0
     if error.code is not ModelErrorCode.RATE_LIMIT or not 0 < longest < seconds <= world.waiting.seconds:
         return None

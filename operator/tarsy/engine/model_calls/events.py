@@ -155,7 +155,7 @@ def retry_event(conversation: Conversation, call: UUID, number: int, again: Retr
 
 
 def empty_event(conversation: Conversation, call: UUID) -> Event:
-    """That the model said nothing and is asked again."""
+    """Makes the event of an empty answer, after which the model is asked again."""
     text = f"Model {conversation.agent.provider.model} gave an empty answer. It is asked again."
     metadata = {"reason": RETRYING, "error": ModelErrorCode.EMPTY.value}
     return _event(conversation, call, "retry/empty", EventType.NOTICE, EventStatus.COMPLETED, text, metadata)

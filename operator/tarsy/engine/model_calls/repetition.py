@@ -24,7 +24,7 @@ letter."""
 _END = 8
 _NOTHING_ELSE = 300
 _SHARE = 0.8
-"""So many characters are too many already where they are this share of all that was said."""
+"""Minimum characters of a repetition, if it is this share of the whole output."""
 
 
 class RepeatedText:
@@ -101,7 +101,7 @@ def first_only(pieces: Sequence[str], length: int) -> str:
 
 
 def _start(text: str, length: int) -> int:
-    """Where the run of the pattern of `length` begins that the text ends in."""
+    """Finds the start of the repeated pattern of `length` at the end of the text."""
     start = len(text) - length
     while start > 0 and text[start - 1] == text[start - 1 + length]:
         start -= 1

@@ -29,7 +29,7 @@ _WORST_UNCOUNTED, _WORST_OVER_COUNTED = 0.5, 1.1
 """The worst case of a request: tokens a byte before its provider has counted any, and times what it counted last."""
 
 MAX_REFUSALS = 3
-"""So often in a row a conversation that a provider found too long is shortened to half and sent again."""
+"""Consecutive attempts in which a conversation that is too long for the provider is halved and sent again."""
 
 
 @dataclass(frozen=True, slots=True)

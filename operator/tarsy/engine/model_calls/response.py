@@ -21,7 +21,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class ModelResponse:
-    """What has arrived of an answer.
+    """Holds the part of an answer that has arrived.
 
     `hidden`: its text is not shown as it arrives, but read when it is complete; `silent`: nor is its thinking.
     `repeats`: it was cut, because it repeated itself. `waits`: the limits under which the call waited for its turn,
@@ -62,7 +62,7 @@ class ModelResponse:
         return "repeated_text" if self.repeats else "length" if self.cut_by_length else None
 
     def metadata(self) -> dict[str, Any]:
-        """What the trace says of the answer beyond its text."""
+        """Returns the data of the answer for the trace, beyond its text."""
         found: dict[str, Any] = {}
         if self.end is not None:
             found["finish_reason"] = self.end.finish_reason

@@ -280,7 +280,7 @@ class _Reception:
 
 
 def _clean(chunk: CodeExecutionChunk | GroundingChunk, mask: Mask) -> CodeExecutionChunk | GroundingChunk:
-    """What people see of a provider's tool at once, so without secrets at once."""
+    """Masks text about a provider's tool that is shown immediately."""
 
     def shown(text: str) -> str:
         return mask_response_text(mask, clean(text))

@@ -31,7 +31,7 @@ _LISTED_TOOLS = 20
 
 @dataclass(frozen=True, slots=True)
 class PromptTools:
-    """What the system message of an agent says about its tools and its strategy.
+    """Holds the parts of an agent's system message about its tools and its strategy.
 
     Args:
         unavailable: tool servers that could not be opened, name to reason.
@@ -140,7 +140,7 @@ def summary_messages(agent: AgentPlan, analysis: str) -> tuple[Message, ...]:
 
 
 def server_instructions(agent: AgentPlan, own: Mapping[str, str]) -> dict[str, str]:
-    """What an agent is told about each of its tool servers: the plan's words, and, as data, the server's own."""
+    """Renders the instructions for each tool server: those of the plan, and, as data, the server's own."""
     told = {}
     for server in agent.servers:
         theirs = own.get(server.name, "").strip()
@@ -233,12 +233,12 @@ def _look_rules(agent: AgentPlan, tools: bool) -> str:
 
 
 def _look(tools: bool) -> str:
-    """How an agent of a stage looks at things, with tools or without."""
+    """Renders the instructions for the investigation, with tools or without."""
     return template("look_tools" if tools else "look_no_tools").substitute()
 
 
 def _act(tools: bool) -> str:
-    """What an agent that investigates is asked to begin with."""
+    """Renders the opening request to an agent that investigates."""
     return template("task_tools" if tools else "task_no_tools").substitute()
 
 
@@ -263,7 +263,8 @@ def _system(tiers: Sequence[str]) -> Message:
 
 
 def _user(agent: AgentPlan, now: datetime | None, sections: Sequence[str], task: str) -> Message:
-    """What is known, then what only this agent has: its name, the time, its instructions and its task."""
+    """Renders the known facts, then the parts of this agent alone: its name, the time, its instructions and its
+    task."""
     parts = [*sections, f"## You\n\nAgent: {inline(agent.name)}"]
     if now is not None:
         parts.append(calendar(now))

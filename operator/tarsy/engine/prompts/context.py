@@ -24,7 +24,7 @@ _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 0)
 
 @dataclass(frozen=True, slots=True)
 class StageConclusion:
-    """What a finished stage concluded; `evidence` is told instead where no model concluded, its fences in it.
+    """Holds the conclusion of a finished stage; `evidence`, already fenced, replaces it where no model concluded.
 
     `acted` is what the record says of a stage of kind Action, whose text is no finding.
     `note` is for people, about how the conclusion came about.

@@ -70,7 +70,7 @@ def _bytes(text: str) -> int:
 
 
 def evidence_text(messages: Sequence[Message]) -> str | None:
-    """What agents of later stages are sent of the calls; None without calls."""
+    """Renders the calls for agents of later stages; None without calls."""
     if not messages:
         return None
     parts = [_INTRODUCTION]

@@ -45,7 +45,8 @@ def defuse(text: str) -> str:
 
 
 def _opened(text: str, start: int) -> tuple[int, list[int]]:
-    """Where the run of marks and invisible characters from `start` on ends, and after which bangs blanks go."""
+    """Finds the end of the run of marks and invisible characters from `start` on, and the bangs after which blanks
+    follow."""
     bangs: list[int] = []
     opened, bang = False, -1  # whether an opener has begun, and its latest bang: nothing but the invisible since
     for index in range(start, len(text)):
@@ -63,7 +64,7 @@ def _opened(text: str, start: int) -> tuple[int, list[int]]:
 
 @lru_cache(4096)
 def _role(character: str) -> int:
-    """What of an opener a character may be read as, or whether it may be overlooked: some are both."""
+    """Returns the part of an opener that a character may be read as, and whether it may be overlooked."""
     category, code = unicodedata.category(character), ord(character)
     role = _OPENS * (character in _LESS) | _BANGS * (character in _BANG)
     role |= _DASHES * (character in _DASH or category == "Pd")
@@ -83,7 +84,7 @@ def fence(name: str, text: str) -> str:
 
 
 def fenced(name: str, text: str) -> str | None:
-    """What stands in the first fence of a name; None where there is none."""
+    """Returns the content of the first fence of a name; None without one."""
     _, opening, rest = text.partition(f"<!-- {name}_START -->\n")
     inside, closing, _ = rest.partition(f"\n<!-- {name}_END -->")
     return inside if opening and closing else None

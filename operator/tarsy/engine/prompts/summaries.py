@@ -63,7 +63,7 @@ def summary_request(agent: str, result: Result, *, tokens: int, limit: int) -> t
 
 
 def summary_told(summary: str, tokens: int) -> str:
-    """What an agent is told instead of a result of so many tokens."""
+    """Renders the text that replaces a long result for an agent."""
     return f"{template('summary_told').substitute(tokens=f'{tokens:,}')}\n\n{summary}"
 
 

@@ -14,7 +14,7 @@ LONGEST_TURN = 0.002
 """Seconds after which no further step is taken on the event loop."""
 
 Step = tuple[float, Callable[[], None]]
-"""What to do, after an upper bound of the microseconds that it takes."""
+"""A step, with an upper bound of its duration in microseconds."""
 
 
 async def take_steps(steps: Sequence[Step]) -> None:

@@ -9,7 +9,7 @@ from tarsy.record.messages import Message, ToolDefinition, ToolOutcome
 
 
 class ToolCallFormat(Protocol):
-    """How the models of a strategy call tools and are sent the results."""
+    """Declares how the models of a strategy call tools and receive the results."""
 
     @property
     def name(self) -> str:

@@ -41,7 +41,7 @@ from tarsy.record.timeline import EventStatus, EventType
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What an agent's answer must rest on.
+    """Lists the required bases of an agent's answer.
 
     Args:
         evidence: whether it must call a tool before it concludes, where it has some.
@@ -89,7 +89,7 @@ async def _iterate(
     purpose: Purpose,
     children: Children | None,
 ) -> str | None:
-    """One model call and the answers to its tool calls; the final text, or None to go on.
+    """Makes one model call and answers its tool calls; returns the final text, or None to continue.
 
     The iteration's limit shortens its calls rather than cutting into it, so that it too ends on a boundary: nothing is
     left open in the record, no write of the record is cut, and the model hears which of its calls were not made.

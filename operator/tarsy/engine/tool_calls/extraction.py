@@ -78,7 +78,7 @@ async def told_of_outside(
 
 
 def _extraction(conversation: Conversation, outside: OutsideResult, provider: ProviderPlan) -> SideCall:
-    """One try to get values from a model."""
+    """Asks a model for values once."""
     agent = f"{conversation.agent.name}:extraction"
     limit = bytes_sent(conversation, provider)
     messages = extraction_request(agent, outside.turn.call.name, outside.text, outside.fields, limit=limit)

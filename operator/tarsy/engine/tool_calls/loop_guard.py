@@ -69,7 +69,7 @@ class _Known:
 
 
 class LoopGuard:
-    """What was called in a run, and what of it still holds; shared by the run's agents.
+    """Holds the calls of a run whose results are still valid; shared by the run's agents.
 
     Args:
         calls: of earlier attempts.
@@ -113,7 +113,7 @@ class LoopGuard:
     async def repeated(
         self, execution: UUID, server: str, tool: str, arguments: str, *, message_seq: int
     ) -> RepeatedCall | None:
-        """What answers a call of this execution from the record; waits for one that is under way.
+        """Returns the recorded answer to a call of this execution; waits for a call in progress.
 
         None for a call that is to be made: nothing is known, it is too old or may have changed, or this is the fresh
         look that the model was told of in an earlier message than `message_seq`.
@@ -183,7 +183,8 @@ class LoopGuard:
         self._place(execution, message_seq, index, repeated=repeated)
 
     def in_a_row(self, execution: UUID) -> int:
-        """How many of the last answers of an execution, one after the other, the record gave; fresh looks between."""
+        """Counts the consecutive last answers of an execution that came from the record, ignoring fresh calls
+        between them."""
         count = 0
         calls = self._answered.get(execution, {})
         for place in sorted(calls, reverse=True):

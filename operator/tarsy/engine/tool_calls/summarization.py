@@ -73,7 +73,7 @@ async def told_of(conversation: Conversation, long: LongResult, world: RunContex
 
 
 def _summary(conversation: Conversation, long: LongResult, provider: ProviderPlan) -> SideCall:
-    """One try to get a summary from a model."""
+    """Asks a model for a summary once."""
     agent = f"{conversation.agent.name}:summarization"
     messages = summary_request(
         agent,

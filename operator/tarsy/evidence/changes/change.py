@@ -23,7 +23,7 @@ class ChangeType(StrEnum):
 
 
 class Source(StrEnum):
-    """Where a change is known from: the objects as they are now, or a history of their versions."""
+    """Lists the sources of changes: the current objects, or a history of their versions."""
 
     RECONSTRUCTED = "reconstructed"
     RECORDED = "recorded"

@@ -18,7 +18,7 @@ _NAMES = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Which changes the signals of a target explain.
+    """Holds the changes that the signals of a target explain.
 
     Attributes:
         objects: outside of the target's group, that signals name as the reason of a fault.

@@ -47,7 +47,7 @@ Mask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class FormRules:
-    """How forms are made.
+    """Holds the rules by which forms are made.
 
     Attributes:
         digests: computes digests.

@@ -9,7 +9,7 @@ from tarsy.evidence.snapshot import ObjectKey
 
 
 class Certainty(StrEnum):
-    """How sure a signal is."""
+    """Lists the degrees of certainty of a signal."""
 
     CERTAIN = "Certain"
     LIKELY = "Likely"

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What evidence is computed of.
+    """Holds the request for evidence.
 
     Attributes:
         namespace: the namespace.

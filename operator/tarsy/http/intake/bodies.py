@@ -35,7 +35,7 @@ INTAKE_BODY_BYTES = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """How the bodies of a sender are read, and what they are called in errors."""
+    """Holds the parser for the bodies of a sender, and their name in errors."""
 
     read: Callable[[Mapping[str, Any]], Notification]
     what: str

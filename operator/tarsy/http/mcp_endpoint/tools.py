@@ -88,7 +88,7 @@ class ReadTimeline(OneInvestigation):
 
 
 class ReadChanges(Arguments):
-    """What to look at."""
+    """Arguments of the tool about changes."""
 
     namespace: _Namespace
     target: Annotated[
@@ -112,7 +112,7 @@ class PlanFor(Arguments):
 
 
 class WaitFor(OneInvestigation):
-    """What to wait for."""
+    """Arguments of the tool that waits."""
 
     seconds: Annotated[
         int, Field(ge=1, le=MAX_WAIT_SECONDS, description="Maximum time. Call it again when the run goes on.")

@@ -17,7 +17,7 @@ class ExecutedCallView(View):
 
 
 class ActedView(View):
-    """What a stage of kind Action did. The record decides; the word of the model is shown beside it."""
+    """Actions of a stage of kind Action: according to the record, with the model's own statement."""
 
     acted: bool = Field(description="Whether an approved call was sent, according to the record.")
     word: ModelWord = Field(description="Statement of the model on the last line of its answer. Unknown: not usable.")

@@ -69,7 +69,7 @@ class ApprovalTarget(View):
 
 
 class ApprovalPreview(View):
-    """What the call would change."""
+    """Changes that the call would make."""
 
     kind: str = Field(description="DryRun: by the tool itself. Read: the objects as they are. None: unknown.")
     diff: str = ""
@@ -85,7 +85,7 @@ class UndoView(View):
 
 
 class ArgumentOriginView(View):
-    """Where one value of the arguments comes from."""
+    """Origins of one value of the arguments."""
 
     argument: str = Field(description="JSON pointer of the value.")
     origins: tuple[str, ...] = Field(description="Person, Plan, Alert, K, A, X or Nowhere, as in spec.provenance.")

@@ -13,7 +13,7 @@ from tarsy.record.reading.object_health import HourOfObject, RunOfObject
 
 
 class HourView(View):
-    """What ended well and what failed, of that which began in an hour."""
+    """Successes and failures of calls or runs that began within an hour."""
 
     hours_ago: int = Field(description="0 is the hour until now.")
     succeeded: int
@@ -30,7 +30,7 @@ class ObjectActivity(View):
 
 
 class ActivityView(View):
-    """What configuration objects did in the last hours, in the runs that the caller may list."""
+    """Activity of configuration objects in the last hours, in the runs that the caller may list."""
 
     hours: int
     items: tuple[ObjectActivity, ...]

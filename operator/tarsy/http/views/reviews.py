@@ -87,7 +87,7 @@ class BlamedObject(View):
 
 
 class ReviewActivityView(View):
-    """What one person did."""
+    """One entry of a review: the action of one person."""
 
     review: str = Field(description="Name of the Review.")
     author: str
@@ -119,7 +119,7 @@ class ReviewActivityView(View):
 
 
 class ReviewView(View):
-    """What people said about the finding of one investigation."""
+    """Reviews of the finding of one investigation."""
 
     namespace: str
     name: str
@@ -159,7 +159,7 @@ class ReviewView(View):
 
 
 class ReviewsBody(Body):
-    """What the caller says about findings."""
+    """Reviews that the caller submits."""
 
     action: ReviewIntent = Field(
         description="Claim: the caller reviews them now. Complete: with a verdict. Reopen: they need another look."
@@ -192,7 +192,7 @@ class ReviewsBody(Body):
 
 
 class ReviewResult(View):
-    """What became of one investigation of the request."""
+    """Result for one investigation of the request."""
 
     investigation: str
     review: str | None = Field(description="Name of the Review that was created.")
@@ -200,6 +200,6 @@ class ReviewResult(View):
 
 
 class ReviewResults(View):
-    """What became of each investigation, in the order of the request."""
+    """Results for each investigation, in the order of the request."""
 
     items: tuple[ReviewResult, ...]

@@ -124,7 +124,7 @@ class ChainScoresView(View):
 
 
 class SuiteScoresView(View):
-    """What the scores of a suite tell, of the last 30 days and by its present judge."""
+    """Summary of the scores of a suite: of the last 30 days, by its current judge."""
 
     namespace: str
     name: str
@@ -155,7 +155,7 @@ class SuiteScoresView(View):
 
 
 class RescoreBody(Body):
-    """Which investigations of a suite are scored once more."""
+    """Investigations of a suite to score again."""
 
     days: int = Field(default=7, ge=1, le=MAX_RESCORE_DAYS, description="Those that ended in these last days.")
 

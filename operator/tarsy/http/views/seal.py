@@ -61,7 +61,7 @@ class RunSealView(View):
 
 
 class ErasedView(View):
-    """What is left of a record that was deleted by retention or by an administrator."""
+    """Remains of a record that was deleted by retention or by an administrator."""
 
     id: UUID = Field(description="Id that the run had in the database.")
     finished_at: datetime | None = Field(default=None, description="Time at which the run ended.")

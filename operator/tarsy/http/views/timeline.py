@@ -163,7 +163,7 @@ class EventView(View):
 
 
 class ReplayView(View):
-    """How far a replay kept to its record."""
+    """How closely a replay followed its record."""
 
     coverage: float = Field(description="Share of tool calls that the record answered, from 0 to 1.")
     rungs: dict[str, int] = Field(description="Number of tool calls by the origin of their answers.")

@@ -99,7 +99,7 @@ def _settings(provider: ProviderPlan, request: GenerateRequest) -> dict[str, Any
 
 
 def _reasons(conversation: Sequence[Message]) -> list[bool]:
-    """Of each message whether its reasoning goes back."""
+    """Decides for each message whether its reasoning is sent back."""
     asked = next((i for i in range(len(conversation) - 1, -1, -1) if conversation[i].role is Role.USER), 0)
     return [i > asked and message.provider_state is not None for i, message in enumerate(conversation)]
 

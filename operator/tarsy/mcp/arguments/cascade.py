@@ -124,7 +124,7 @@ def _structure(text: str) -> tuple[bool, Any]:
 
 
 def _unwrapped(value: Any) -> Any:
-    """What a JSON string holds, when that is a JSON object itself."""
+    """Returns the content of a JSON string that contains a JSON object."""
     if isinstance(value, str) and not isinstance(value, Number) and value.lstrip().startswith("{"):
         try:
             inner = _DECODER.decode(value)

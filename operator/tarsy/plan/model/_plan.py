@@ -18,7 +18,7 @@ from tarsy.plan.model._skill import AgentSkill, SkillPlan
 
 
 class Strategy(StrEnum):
-    """How an agent iterates; the strategy decides the family of the backend."""
+    """Lists the strategies of agents; the strategy decides the family of the backend."""
 
     REACT = "react"
     NATIVE_THINKING = "native-thinking"
@@ -124,7 +124,7 @@ class DelegationPlan(FrozenModel):
 
 
 class ChangesPlan(FrozenModel):
-    """What a stage of kind Changes reads, and whether it may end the run."""
+    """Holds the settings of a stage of kind Changes: its reads, and whether it may end the run."""
 
     account: str | None = None
     """ServiceAccount in the run's namespace that objects are read with; None: nothing is read."""
@@ -140,7 +140,7 @@ class ChangesPlan(FrozenModel):
 
 
 class ReplayPlan(FrozenModel):
-    """How a replay answers tool calls that are not recorded, and what it replays."""
+    """Holds the settings of a replay: its source, and its answers to calls that are not recorded."""
 
     source: str
     """For people: `Investigation NAME`, or `ConfigMap NAME, key KEY`."""

@@ -107,7 +107,7 @@ class PinPlan(FrozenModel):
 
 
 class EvidencePlan(FrozenModel):
-    """What the object of a server declares of the integrity of its results."""
+    """Holds a server's declaration about the integrity of its results."""
 
     rules: tuple[EvidenceRule, ...] = ()
     trust_marks: bool = False
@@ -151,7 +151,7 @@ class UndoRule(FrozenModel):
 
 
 class ApprovalPlan(FrozenModel):
-    """What the object of a server declares of calls that need approval."""
+    """Holds a server's declaration about calls that need approval."""
 
     account: str | None = None
     """ServiceAccount of the run's namespace that the targets are read with; None: they are not read."""
@@ -184,7 +184,7 @@ class OutboundRule(FrozenModel):
 
 
 class DataFlowPlan(FrozenModel):
-    """What may leave through the tools of a server, as its object declares it."""
+    """Holds a server's declaration about data that may leave through its tools."""
 
     outbound: tuple[OutboundRule, ...] = ()
     sensitive: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ class ExecutedCall:
 
 @dataclass(frozen=True, slots=True)
 class StageActed:
-    """What a stage of kind Action did.
+    """Holds the actions of a stage of kind Action.
 
     `calls` come from the record. `word` is the model's; Unknown where it gave none. `replay`: nothing is ever sent.
     `over`: the stage has ended, so that its model will say nothing more.

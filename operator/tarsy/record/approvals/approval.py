@@ -32,7 +32,7 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GatedCall:
-    """All that decides what a call does.
+    """Holds everything that determines the effect of a call.
 
     Args:
         server_uid: uid of the MCPServer.
@@ -96,7 +96,7 @@ class SignedDecision:
 
 @dataclass(frozen=True, slots=True)
 class AskedApproval:
-    """What people were asked."""
+    """Holds the request to approvers."""
 
     digest: str
     required: int

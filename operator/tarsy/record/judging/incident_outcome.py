@@ -20,7 +20,7 @@ RECURRENCE_SECONDS: Final = 24 * 3600.0
 
 
 class IncidentOutcome(StrEnum):
-    """What became of the alert of a finding."""
+    """Lists the outcomes of the alert of a finding."""
 
     SETTLED = "Settled"
     RECURRED = "Recurred"
@@ -42,7 +42,7 @@ def outcome_sentence(outcome: IncidentOutcome) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IncidentCourse:
-    """What an incident did.
+    """Holds the course of an incident after a finding.
 
     Attributes:
         id: the incident.
@@ -58,7 +58,7 @@ class IncidentCourse:
 
 @dataclass(frozen=True, slots=True)
 class OutcomePeriods:
-    """How long incidents are followed.
+    """Holds the periods for which incidents are followed.
 
     Attributes:
         settle: time after the finding within which an alert must be resolved.
@@ -71,7 +71,7 @@ class OutcomePeriods:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeDecision:
-    """What is known of the outcome of a run.
+    """Holds the decision about the outcome of a run.
 
     Attributes:
         outcome: of the run, but for changes; None: not known, or not yet.

@@ -35,7 +35,7 @@ class PrecedentMatch(StrEnum):
 
 
 class PrecedentEnding(StrEnum):
-    """How a precedent ended, as reviews of its finding say: right, partly right, nobody knows, wrong."""
+    """Lists the endings of precedents according to reviews: right, partly right, unknown, wrong."""
 
     CONFIRMED = "Confirmed"
     PARTLY = "Partly"

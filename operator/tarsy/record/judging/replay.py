@@ -79,7 +79,7 @@ class ReplayStep(BaseModel):
 
 
 class ReplayDivergence(BaseModel):
-    """Where an agent's tool calls first differ from the recorded ones.
+    """Holds the first tool call of an agent that differs from the recorded ones.
 
     `index` is the number of calls that are the same before. A step is None where that run made no further call.
     """
@@ -102,7 +102,7 @@ class ReplayDivergence(BaseModel):
 
 
 class ReplayReport(BaseModel):
-    """How far a replay kept to its record.
+    """How closely a replay followed its record.
 
     `rungs` counts answers by rung; uses of tools that the model's provider runs itself count as misses. `unused` is the
     number of recorded calls that answered nothing. `divergence` None: all tool calls are those of the record. `source`
@@ -152,7 +152,8 @@ class KnownClaim:
 
 @dataclass(frozen=True, slots=True)
 class KnownChanges:
-    """What a replay knows instead of reading the cluster: answers by tool (none: the stage made no call)."""
+    """Holds the recorded answers that a replay uses instead of reading the cluster, by tool (none: the stage made
+    no call)."""
 
     summary: str
     confidence: str

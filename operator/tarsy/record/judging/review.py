@@ -136,7 +136,7 @@ class ReviewableRun:
     finding: bool
     replay: bool
     outcome: IncidentOutcome | None = None
-    """What became of its alert; None: not known."""
+    """Outcome of its alert; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

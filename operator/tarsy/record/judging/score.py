@@ -15,7 +15,7 @@ MAX_MISSING_TOOLS: Final = 5
 
 
 class FailureTag(StrEnum):
-    """What went wrong in an investigation: a closed list, so that scores can be counted."""
+    """Lists failures of investigations: a closed list, so that scores can be counted."""
 
     WRONG_TOOL = "WrongTool"
     MISSED_EVIDENCE = "MissedEvidence"

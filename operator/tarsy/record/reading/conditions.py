@@ -11,7 +11,7 @@ from tarsy.record.waiting import waiting_reason
 from tarsy.record.words import phase_of
 from tarsy.resources.meta import Condition, ConditionStatus
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.resources.v1alpha1.investigation import Phase
+from tarsy.resources.v1alpha1.investigation_status import Phase
 
 _NO_TOOL_CALLED = "No tool was called, although agents had tool servers: the finding rests on the alert alone."
 _GOES_ON = "The investigation has not ended."

@@ -15,7 +15,7 @@ PatchStep = Mapping[str, Any]
 
 
 class VersionAction(StrEnum):
-    """What happened to an object."""
+    """Lists the events of an object's history."""
 
     CREATED = "created"
     CHANGED = "changed"

@@ -15,7 +15,7 @@ from tarsy.record.waiting import WaitReason, waiting_reason
 
 @dataclass(frozen=True, slots=True)
 class WorkerOffer:
-    """What a worker takes: runs and questions at once, its limits, and its release.
+    """Holds the capacity of a worker: concurrent runs and questions, its limits, and its release.
 
     `global_limit` and `namespace_limit` are runs of the whole installation, and of one namespace, beyond which it
     claims none; None: no limit.
@@ -95,7 +95,7 @@ class WaitingFor:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the live workers take together; a limit that not all of them tell is None.
+    """Holds the capacity of all live workers; a limit that not all of them report is None.
 
     `workers` are alive, and `draining` of them stop. `running` and `answering` are in progress, of `places` and
     `questions`.

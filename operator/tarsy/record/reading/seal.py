@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 class FlawKind(StrEnum):
-    """What is wrong with a sealed record."""
+    """Lists the flaws of a sealed record."""
 
     CHANGED = "Changed"
     MISSING = "Missing"
@@ -59,7 +59,7 @@ class SealReport:
 
 @dataclass(frozen=True, slots=True)
 class ErasedRun:
-    """What is left of a record that was deleted."""
+    """Holds the remains of a record that was deleted."""
 
     run: UUID
     namespace: str

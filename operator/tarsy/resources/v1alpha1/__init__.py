@@ -18,13 +18,14 @@ from tarsy.resources.v1alpha1.chat_message import ChatMessage, ChatMessageSpec, 
 from tarsy.resources.v1alpha1.common import ConditionType, ConfigStatus
 from tarsy.resources.v1alpha1.eval_run import EvalRun, EvalRunSpec, EvalRunStatus
 from tarsy.resources.v1alpha1.eval_suite import EvalSuite, EvalSuiteSpec, EvalSuiteStatus
-from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationSpec, InvestigationStatus
+from tarsy.resources.v1alpha1.investigation import Investigation, InvestigationSpec
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults, InvestigationDefaultsSpec
 from tarsy.resources.v1alpha1.investigation_quota import (
     InvestigationQuota,
     InvestigationQuotaSpec,
     InvestigationQuotaStatus,
 )
+from tarsy.resources.v1alpha1.investigation_status import InvestigationStatus
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider, LLMProviderSpec
 from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerSpec
 from tarsy.resources.v1alpha1.review import Review, ReviewSpec, ReviewStatus

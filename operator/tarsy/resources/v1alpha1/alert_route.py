@@ -103,7 +103,7 @@ class RouteAuth(Model):
 
 
 class RouteReader(Model):
-    """Whose rights limit what an investigation of these Alerts reads without a model."""
+    """ServiceAccount whose rights limit the reads of stages of kind Changes."""
 
     service_account_name: ObjectName = Field(
         description="ServiceAccount in this namespace. Stages of kind Changes read only what it may list in the "

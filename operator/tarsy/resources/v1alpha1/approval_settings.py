@@ -1,4 +1,4 @@
-"""What is known of calls that need approval: `MCPServer.spec.approval`.
+"""Settings of calls that need approval: `MCPServer.spec.approval`.
 
 Decision: which objects a call changes is declared on the server's object by its owner, and never taken from a model or
 from the server's answer. Expressions are CEL over the arguments of the call as they would be sent.
@@ -69,7 +69,7 @@ class UndoDeclaration(Model):
 
 
 class ApprovalSettings(Model):
-    """What is known of calls that need approval, and how they are decided."""
+    """Settings of calls that need approval."""
 
     required: Annotated[int, Field(ge=1, le=2)] | None = Field(
         default=None, description="Number of people who must approve a call. Defaults to 1."

@@ -14,7 +14,7 @@ _SourceCall = Annotated[str, StringConstraints(min_length=1, max_length=64, patt
 
 
 class ArgumentProvenance(Model):
-    """Where one value of the arguments comes from."""
+    """Origins of one value of the arguments."""
 
     argument: Annotated[str, clipped(MAX_POINTER), StringConstraints(max_length=MAX_POINTER)] = Field(
         description="JSON pointer of the value."

@@ -19,7 +19,7 @@ from tarsy.resources.v1alpha1.common import (
     NameRef,
     immutable,
 )
-from tarsy.resources.v1alpha1.investigation import Count, LastError, Phase, RecordRef, UsageSummary
+from tarsy.resources.v1alpha1.investigation_status import Count, LastError, Phase, RecordRef, UsageSummary
 
 MAX_ANSWER = 8192
 

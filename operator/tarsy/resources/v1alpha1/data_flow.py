@@ -1,4 +1,4 @@
-"""What may leave through the tools of a server: `MCPServer.spec.dataFlow`.
+"""Data that may leave through the tools of a server: `MCPServer.spec.dataFlow`.
 
 Decision: the object declares it, never the server. A result is labelled where it is received, so the label holds for
 the whole run, whichever server the text would leave through.

@@ -27,7 +27,7 @@ class EvidenceClassRule(Model):
 
 
 class EvidenceDeclaration(Model):
-    """Who can write the results of the tools. Set at least one of classes and trustMarks."""
+    """Writers of the results of the tools. Set at least one of classes and trustMarks."""
 
     RULES: ClassVar[tuple[ValidationRule, ...]] = (
         ValidationRule(

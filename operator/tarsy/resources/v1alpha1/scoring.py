@@ -67,7 +67,7 @@ class SuiteScoring(Model):
 
 
 class ScoringStatus(Lenient):
-    """What scoring has done."""
+    """Progress of scoring."""
 
     scored: Count = Field(default=0, description="Number of scores on record.")
     waiting: Count = Field(default=0, description="Number of investigations that wait for their score.")

@@ -80,7 +80,7 @@ class ChangedObject(Model):
 
 
 class Preview(Model):
-    """What the call would change."""
+    """Changes that the call would make."""
 
     kind: Literal["DryRun", "Read", "None"] = Field(
         description="Source: the tool's own dry run, the objects as they are now, or none."

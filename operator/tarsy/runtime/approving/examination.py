@@ -28,7 +28,7 @@ ReadObjects = Callable[[str | None, Sequence[TargetName]], Awaitable[list[Mappin
 
 @dataclass(frozen=True, slots=True)
 class ExaminedCall:
-    """What is known of a call.
+    """Holds the facts about a call.
 
     Args:
         targets: the objects that it changes; empty: not known.

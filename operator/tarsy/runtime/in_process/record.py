@@ -92,7 +92,7 @@ class ToolCallRow:
 
 @dataclass
 class Record:
-    """All that is on record of one run.
+    """Holds the whole record of one run.
 
     Every execution begins at `began`. `seconds` have passed since the run started, without the `waited_seconds` for
     which it was parked, and `age_seconds` since its tool calls, for an attempt that begins now. `tries` are the tries

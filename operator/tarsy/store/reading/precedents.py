@@ -45,7 +45,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PrecedentQuery:
-    """What precedents of a run are found by.
+    """Holds the search terms for precedents of a run.
 
     Attributes:
         run: the run, which is no precedent of itself.

@@ -16,7 +16,7 @@ from tarsy_dev.objects import manifest, put, put_all
 
 SHOP = "shop"
 Scenario = Literal["crash-loop", "no-fault"]
-"""What the demo investigates."""
+"""Subjects of the demo."""
 
 ALERTS: Mapping[Scenario, str] = {
     "crash-loop": "samples/demo/alert-kubepodcrashlooping.yaml",

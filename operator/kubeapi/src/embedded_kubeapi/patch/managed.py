@@ -25,7 +25,7 @@ class Writer:
 
 @dataclass
 class Share:
-    """What a writer manages, and since when."""
+    """Holds the fields of one writer, with the time of its last write."""
 
     paths: set[Path]
     time: str
@@ -66,7 +66,8 @@ def write_managers(managers: Managers) -> list[dict[str, Any]]:
 
 
 def base_managers(live: Obj | None, sent: Obj) -> Managers:
-    """Where a write starts from: the entries it sends, which may rename or reset them, else those that are there."""
+    """Returns the entries that a write starts from: those that it sends, which may rename or reset them, else the
+    stored ones."""
     given = sent.get("metadata", {}).get("managedFields")
     return read_managers(live) if given is None else read_managers(sent)
 

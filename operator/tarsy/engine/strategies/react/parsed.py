@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What an answer asks for."""
+    """Lists the requests that an answer can make."""
 
     TOOL_CALL = "tool_call"
     FINAL_ANSWER = "final_answer"

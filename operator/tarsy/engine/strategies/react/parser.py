@@ -137,7 +137,7 @@ class _Parser:
         return Parsed(Kind.TOOL_CALL, tool=resolved.name, arguments=arguments)
 
     def _thought(self, *, late: bool) -> str:
-        """What stood in `<think>` blocks, and the last Thought that says something."""
+        """Returns the content of `<think>` blocks, and the last Thought that is not empty."""
         parts = list(self._think.thoughts)
         found = self._sections.found
         if self._think.open_at is not None:

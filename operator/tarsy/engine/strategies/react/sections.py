@@ -34,7 +34,7 @@ _FENCE = re.compile(r"^[ \t]*```", re.M)
 
 
 class SectionHeader(Enum):
-    """What a section is."""
+    """Lists the kinds of sections."""
 
     THOUGHT = "Thought"
     ACTION = "Action"

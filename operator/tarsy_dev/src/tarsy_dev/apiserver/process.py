@@ -67,7 +67,7 @@ class Spawner:
 
 
 def end_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """What a child does between fork and exec (after a change of user, which would undo it) to end with the thread
+    """Prepares a child between fork and exec (after a change of user, which would undo it) to end with the thread
     that forked it, by this signal; None where no such thing exists.
     """
     if sys.platform != "linux":

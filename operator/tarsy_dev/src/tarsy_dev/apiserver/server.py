@@ -179,7 +179,7 @@ class ApiServer:
 
 
 class _Running:
-    """What exists between `start` and `stop`."""
+    """Holds the state between `start` and `stop`."""
 
     def __init__(self, state_dir: Path | None, binaries: Binaries) -> None:
         self.binaries = binaries

@@ -40,7 +40,7 @@ class WrongInput(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What is measured.
+    """Holds the subject of the measurement.
 
     Attributes:
         corpus: folder with `cases` and `noise`.

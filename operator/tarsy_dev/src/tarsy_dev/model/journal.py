@@ -11,7 +11,7 @@ SECRET_HEADERS = {"authorization", "api-key", "x-api-key", "cookie"}
 
 
 class RequestOutcome(StrEnum):
-    """How a request ended; `disconnected` is the client's doing, `cut` and `malformed` are the script's."""
+    """Lists the ends of a request; `disconnected` is the client's doing, `cut` and `malformed` are the script's."""
 
     PENDING = "pending"
     FINISHED = "finished"

@@ -109,7 +109,7 @@ class Entry(_Part):
 
 
 class Order(StrEnum):
-    """How an agent's next entry is chosen: by the conversation's length, or one after the other."""
+    """Lists the ways to choose an agent's next entry: by the conversation's length, or one after the other."""
 
     TURN = "turn"
     ORDER = "order"

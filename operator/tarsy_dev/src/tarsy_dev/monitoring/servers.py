@@ -30,7 +30,7 @@ _LOG_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Whom Alertmanager notifies: the intake of TARSy.
+    """Holds the receiver of Alertmanager's notifications: the intake of TARSy.
 
     Attributes:
         url: the intake, with ?namespace=.
@@ -43,7 +43,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True)
 class AlertmanagerTimes:
-    """How long Alertmanager waits; written as it reads them."""
+    """Holds the waits of Alertmanager, in its own format."""
 
     group_wait: str = "1s"
     group_interval: str = "1s"

@@ -234,7 +234,7 @@ def _alive(pid: int) -> bool:
 
 
 def _working_directory(pid: int) -> Path | None:
-    """Where the process works, which for a server is its data directory; None when the system does not tell."""
+    """Returns the working directory of the process, which is the data directory of a server; None if unknown."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cwd").readlink()
     return None

@@ -99,7 +99,7 @@ class LocalPostgres:
 
     @property
     def dsn(self) -> str:
-        """Where to connect, password included: not for logs. Raises PostgresError: not started.
+        """Returns the connection URL with the password: not for logs. Raises PostgresError: not started.
 
         No client offers TLS, which a server on this machine does not have: to prepare it costs each connection
         milliseconds, and a question to the server.
