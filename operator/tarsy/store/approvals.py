@@ -17,7 +17,7 @@ from tarsy.record.approvals.approval import CHECKS_COUNT_FOR, ApprovalState, Sig
 from tarsy.record.finding import Evidence
 from tarsy.record.run import LeaseLost
 from tarsy.store import rows
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.queries import load
 
 
@@ -237,10 +237,7 @@ class ApprovalStore:
         await self._fetch("note a published approval", "published", id=id, revision=revision)
 
     async def _fetch(self, what: str, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, what, run)
+        return await fetch_rows(self._pool, what, self._sql[statement](**values))
 
 
 def _record(row: asyncpg.Record) -> ApprovalRecord:

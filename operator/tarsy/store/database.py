@@ -250,6 +250,24 @@ async def call(
         delay = min(delay * 2, _LONGEST_DELAY)
 
 
+async def fetch_rows(pool: asyncpg.Pool, what: str, statement: tuple[Any, ...]) -> list[asyncpg.Record]:
+    """Returns the rows of one statement.
+
+    Args:
+        pool: from `open_pool`.
+        what: the action in words, for the error.
+        statement: the SQL and its parameters, from `Query`.
+
+    Raises:
+        StoreError: Postgres refused, or is unavailable.
+    """
+
+    async def fetch(connection: asyncpg.pool.PoolConnectionProxy) -> list[asyncpg.Record]:
+        return list(await connection.fetch(*statement))
+
+    return await call(pool, what, fetch)
+
+
 async def _acquire(pool: asyncpg.Pool) -> asyncpg.pool.PoolConnectionProxy:
     """Acquires a connection within a timeout; the timeout of the pool itself would cost a task a statement."""
     async with asyncio.timeout(_CONNECT_SECONDS):

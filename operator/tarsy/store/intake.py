@@ -26,7 +26,7 @@ from tarsy.store._notifications import (
     Received,
     Tally,
 )
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.queries import load
 
 __all__ = [
@@ -350,10 +350,7 @@ class Intake:
         return await call(self._pool, what, run)
 
     async def _fetch(self, what: str, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, what, run)
+        return await fetch_rows(self._pool, what, self._sql[statement](**values))
 
 
 def _place(uid: str) -> UUID:

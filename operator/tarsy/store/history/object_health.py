@@ -10,7 +10,7 @@ from typing import Any, Final
 import asyncpg
 
 from tarsy.record.reading.object_health import HourOfObject, RunOfObject
-from tarsy.store.database import call
+from tarsy.store.database import fetch_rows
 from tarsy.store.queries import load
 
 LONGEST_RUN_HOURS: Final = 24
@@ -55,9 +55,5 @@ class ObjectHealth:
         found = await self._fetch("runs", **values, looked=RUNS_LOOKED_AT, namespace_uids=namespace_uids)
         return [RunOfObject(**row) for row in found]
 
-    async def _fetch(self, query: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, "read the health of objects", fetch)
+    async def _fetch(self, query: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, "read the health of objects", self._sql[query](**values))

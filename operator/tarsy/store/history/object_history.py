@@ -22,7 +22,7 @@ from tarsy.record.reading.object_history import (
     VersionAction,
     WatchState,
 )
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.queries import load
 from tarsy.store.text import dump_json
 
@@ -218,10 +218,7 @@ class ObjectHistory:
         return [(row["seq"], row["snapshot"], row["patch"]) for row in rows]
 
     async def _fetch(self, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, "read or note the history of objects", run)
+        return await fetch_rows(self._pool, "read or note the history of objects", self._sql[statement](**values))
 
     async def _many(self, connection: asyncpg.Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:

@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.history.object_history import VERSION_OVERHEAD
 from tarsy.store.queries import load
 
@@ -152,7 +152,4 @@ class HistoryRetention:
         }
 
     async def _fetch(self, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, "delete old versions of objects", run)
+        return await fetch_rows(self._pool, "delete old versions of objects", self._sql[statement](**values))

@@ -10,7 +10,7 @@ import asyncpg
 from tarsy.record.finding import Confidence
 from tarsy.record.judging.review import JudgedFinding, ReviewVerdict
 from tarsy.record.judging.shown_confidence import HighVerdicts
-from tarsy.store.database import call
+from tarsy.store.database import fetch_rows
 from tarsy.store.queries import load
 
 MAX_JUDGED = 1000
@@ -100,7 +100,4 @@ class Verdicts:
         return [FoundRun(**row) for row in rows]
 
     async def _fetch(self, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, "count verdicts", run)
+        return await fetch_rows(self._pool, "count verdicts", self._sql[statement](**values))

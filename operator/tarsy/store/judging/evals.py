@@ -15,7 +15,7 @@ import asyncpg
 
 from tarsy.observe.metric_table import EVAL_RUNS, EVAL_SAMPLES
 from tarsy.observe.metrics import Metrics
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.queries import load
 
 MAX_SAMPLES_READ = 10_000
@@ -418,9 +418,5 @@ class Evals:
 
         return not (await call(self._pool, what, execute)).endswith(" 0")
 
-    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, f"read {what}", fetch)
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, f"read {what}", self._sql[query](**values))

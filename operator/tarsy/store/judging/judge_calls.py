@@ -13,7 +13,7 @@ from uuid import UUID
 import asyncpg
 
 from tarsy.record.usage import Usage
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.judging.judge_spending import JudgeSpending, begin_spending, end_spending
 from tarsy.store.queries import load
 
@@ -174,12 +174,8 @@ class JudgeCalls:
 
         await call(self._pool, f"note the agreement of the judge of {run}", write)
 
-    async def _fetch(self, query: str, what: str, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, f"read {what}", fetch)
+    async def _fetch(self, query: str, what: str, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, f"read {what}", self._sql[query](**values))
 
 
 def _key(run: UUID, item: JudgeItem) -> dict[str, Any]:

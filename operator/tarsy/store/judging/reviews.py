@@ -25,7 +25,7 @@ from tarsy.record.judging.review import (
     summarize_reviews,
 )
 from tarsy.store import rows
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.queries import load
 
 REVIEW_LOCK = 726_197_933
@@ -181,10 +181,7 @@ class Reviews:
         return summary
 
     async def _fetch(self, what: str, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, what, run)
+        return await fetch_rows(self._pool, what, self._sql[statement](**values))
 
 
 def _entry(row: asyncpg.Record) -> ReviewActivity:

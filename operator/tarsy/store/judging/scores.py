@@ -26,7 +26,7 @@ from tarsy.record.judging.score import (
     StoredScore,
 )
 from tarsy.record.usage import Usage
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.judging.judge_spending import JudgeSpending, begin_spending, end_spending
 from tarsy.store.judging.score_rows import read_score_row, scores_of_chain, stored_score
 from tarsy.store.queries import load
@@ -381,9 +381,5 @@ class Scores:
 
         await call(self._pool, what, write)
 
-    async def _fetch(self, what: str, query: str, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, what, fetch)
+    async def _fetch(self, what: str, query: str, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, what, self._sql[query](**values))

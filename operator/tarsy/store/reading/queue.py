@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from tarsy.record.reading.queue import QueuedRun, SeenWorker
-from tarsy.store.database import call
+from tarsy.store.database import fetch_rows
 from tarsy.store.queries import load
 
 
@@ -39,9 +39,5 @@ class Queue:
         found = await self._fetch("waiting", "the queue", limit=limit, namespace_uids=namespace_uids)
         return [QueuedRun(**row) for row in found]
 
-    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, f"read {what}", fetch)
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, f"read {what}", self._sql[query](**values))

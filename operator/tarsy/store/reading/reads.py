@@ -18,7 +18,7 @@ from tarsy.record.reading.usage_report import QueueDepth, UsageBy, UsageSum
 from tarsy.record.run import InvestigationRecord, ProviderChange, StageProgress
 from tarsy.record.timeline import TimelineEvent
 from tarsy.store import rows
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.judging.calibration import MAX_JUDGED
 from tarsy.store.queries import load
 
@@ -183,9 +183,5 @@ class Reads:
             changes[row["investigation"]].append(ProviderChange(row["revision"], row["reason"], row["message"]))
         return [rows.investigation(row, stages[row["id"]], changes[row["id"]], self.calibration_floor) for row in found]
 
-    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, f"read {what}", fetch)
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, f"read {what}", self._sql[query](**values))

@@ -19,7 +19,7 @@ from tarsy.record.reading.usage_report import (
     UsageDimension,
     UsageSum,
 )
-from tarsy.store.database import call
+from tarsy.store.database import fetch_rows
 from tarsy.store.queries import load
 
 OTHERS: Final = ""
@@ -88,12 +88,8 @@ class Reports:
         values = {"since": since, "limit": limit, "namespace_uids": self._uids}
         return [MeasuredSuite(**row) for row in await self._fetch("measured_suites", "evaluations", **values)]
 
-    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, f"read {what}", fetch)
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, f"read {what}", self._sql[query](**values))
 
 
 def _sum(row: asyncpg.Record, name: str) -> UsageSum:

@@ -4,7 +4,6 @@ An answer is a run in the same tables, so the same methods read answers. A singl
 investigation that it belongs to, directly or through an answer, so that access to it can be checked.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -25,7 +24,7 @@ from tarsy.record.reading.trace import (
     ToolCallTrace,
 )
 from tarsy.record.run import ModelCallKind
-from tarsy.store.database import call
+from tarsy.store.database import fetch_rows
 from tarsy.store.queries import load
 from tarsy.store.reading import trace_rows
 
@@ -141,9 +140,5 @@ class Trace:
             tries=row["tries"],
         )
 
-    async def _fetch(self, query: str, what: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, f"read {what}", fetch)
+    async def _fetch(self, query: str, what: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, f"read {what}", self._sql[query](**values))

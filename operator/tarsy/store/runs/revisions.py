@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from tarsy.store.database import call
+from tarsy.store.database import call, fetch_rows
 from tarsy.store.queries import load
 
 REVISION_LOCK = 726_197_907
@@ -120,10 +120,7 @@ class Revisions:
         return [ChainIdentity(row["chain_uid"], row["namespace"], row["name"]) for row in rows]
 
     async def _fetch(self, what: str, statement: str, /, **values: Any) -> list[asyncpg.Record]:
-        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            return list(await connection.fetch(*self._sql[statement](**values)))
-
-        return await call(self._pool, what, run)
+        return await fetch_rows(self._pool, what, self._sql[statement](**values))
 
     async def _execute(self, what: str, statement: str, /, **values: Any) -> None:
         async def run(connection: asyncpg.Connection) -> None:

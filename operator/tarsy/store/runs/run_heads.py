@@ -3,14 +3,14 @@
 Decision: one statement reads all followed runs; only runs with a newer revision are then read in full.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from tarsy.store.database import call
+from tarsy.store.database import fetch_rows
 from tarsy.store.queries import load
 
 
@@ -45,9 +45,5 @@ class Heads:
         """Returns the open events of a run, with the revision of the run at which each was last written."""
         return {row["id"]: row["revision"] for row in await self._fetch("streaming", investigation=run)}
 
-    async def _fetch(self, query: str, /, **values: Any) -> Sequence[asyncpg.Record]:
-        async def fetch(connection: asyncpg.Connection) -> Sequence[asyncpg.Record]:
-            found: Sequence[asyncpg.Record] = await connection.fetch(*self._sql[query](**values))
-            return found
-
-        return await call(self._pool, "read the heads of runs", fetch)
+    async def _fetch(self, query: str, /, **values: Any) -> list[asyncpg.Record]:
+        return await fetch_rows(self._pool, "read the heads of runs", self._sql[query](**values))
