@@ -23,7 +23,7 @@ from tarsy.kube.client import ApiError, KubeClient
 from tarsy.plan.errors import FieldPath, PlanInvalid
 from tarsy.plan.select import NoChain, select
 from tarsy.resources.meta import API_VERSION, GROUP, condition
-from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.parse import parse_as, parse_valid
 from tarsy.resources.schema import whole_seconds
 from tarsy.resources.v1alpha1 import Alert, AlertSchedule, Chain, MCPServer
 from tarsy.resources.v1alpha1.common import ConditionType
@@ -76,11 +76,8 @@ async def scheduled_alerts(schedule: AlertSchedule, client: KubeClient) -> list[
     """
     selector = f"{SCHEDULE_LABEL}={schedule.metadata.uid}"
     found: list[ScheduledTime] = []
-    for raw in await client.list(Alert.KIND, schedule.metadata.namespace, labelSelector=selector):
-        try:
-            alert = parse_as(Alert, raw)
-        except InvalidResource:
-            continue
+    listed = await client.list(Alert.KIND, schedule.metadata.namespace, labelSelector=selector)
+    for alert in parse_valid(Alert, listed):
         at = _time(alert)
         if at is not None and scheduled_name(schedule, at) == alert.metadata.name and _is_of_author(alert, schedule):
             found.append(ScheduledTime(at, alert))

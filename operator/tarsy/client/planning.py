@@ -10,7 +10,7 @@ from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.library import LIBRARY_NAMESPACE
 from tarsy.plan.select import search_path
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.parse import parse_valid
 from tarsy.resources.v1alpha1 import Chain
 
 
@@ -29,11 +29,7 @@ async def planned(client: KubeClient, namespace: str, question: PlanQuestion) ->
     found: list[AnyResource] = []
     for kind in PLANNED_FROM:
         for place in search_path(namespace, LIBRARY_NAMESPACE):
-            for raw in await client.list(kind.KIND, place):
-                try:
-                    found.append(parse_as(kind, raw))
-                except InvalidResource:
-                    continue  # its condition Ready tells why
+            found += parse_valid(kind, await client.list(kind.KIND, place))
     labels = {"kubernetes.io/metadata.name": namespace}
     catalog = ResourceCatalog(found, {namespace: labels})
     chain = chain_for(namespace, question, catalog, LIBRARY_NAMESPACE)

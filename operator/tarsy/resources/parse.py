@@ -6,7 +6,7 @@ this version cannot read counts as empty: it is rebuilt, and must not keep an ob
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -82,6 +82,25 @@ def parse_as(kind: type[_R], obj: Mapping[str, Any]) -> _R:
     if not isinstance(resource, kind):
         raise InvalidResource(resource.KIND, resource.key, (FieldError("kind", f"must be {kind.KIND}"),))
     return resource
+
+
+def parse_valid(kind: type[_R], objects: Iterable[Mapping[str, Any]]) -> list[_R]:
+    """Returns the valid objects of a list; the others report their errors in their status.
+
+    Args:
+        kind: the kind of the objects.
+        objects: as the Kubernetes API listed them.
+    """
+    found = (valid_or_none(kind, obj) for obj in objects)
+    return [resource for resource in found if resource is not None]
+
+
+def valid_or_none(kind: type[_R], obj: Mapping[str, Any] | None) -> _R | None:
+    """Returns the object as that kind's model; None if it does not exist or is not valid."""
+    try:
+        return None if obj is None else parse_as(kind, obj)
+    except InvalidResource:
+        return None
 
 
 def _validate(model: type[AnyResource], obj: Mapping[str, Any]) -> AnyResource:

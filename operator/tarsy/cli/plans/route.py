@@ -23,7 +23,7 @@ from tarsy.plan.errors import PlanInvalid
 from tarsy.plan.matching import OWN_LABEL
 from tarsy.plan.select import NoChain, search_path, select
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.parse import InvalidResource, parse_object
+from tarsy.resources.parse import parse_valid
 from tarsy.resources.v1alpha1 import AlertRoute, Chain
 from tarsy.resources.v1alpha1.alert import AlertContent
 
@@ -149,14 +149,12 @@ async def _of_cluster(
 ) -> tuple[list[AnyResource], Catalog]:
     """Reads the routes, the chains of their namespaces and of the library, and the labels of these namespaces."""
     async with await KubeClient.load(kubeconfig, context) as client:
-        routes = _parsed(await client.list(AlertRoute.KIND, namespace), AlertRoute.KIND)
-        places = {
-            place for r in routes if isinstance(r, AlertRoute) for place in search_path(target(r), library_namespace)
-        }
+        routes = parse_valid(AlertRoute, await client.list(AlertRoute.KIND, namespace))
+        places = {place for route in routes for place in search_path(target(route), library_namespace)}
         chains: list[AnyResource] = []
         labels = {}
         for place in sorted(places):
-            chains += _parsed(await client.list(Chain.KIND, place), Chain.KIND)
+            chains += parse_valid(Chain, await client.list(Chain.KIND, place))
             try:
                 found = await client.find("Namespace", None, place)
             except ApiError as error:
@@ -165,17 +163,6 @@ async def _of_cluster(
                 continue  # then only chains for all namespaces are known to be open
             labels[place] = (found or {}).get("metadata", {}).get("labels") or {}
     return [*routes, *chains], ResourceCatalog([*routes, *chains], labels)
-
-
-def _parsed(found: Iterable[dict[str, Any]], kind: str) -> list[AnyResource]:
-    """Returns the valid objects; invalid ones are not used, as their status reports."""
-    objects = []
-    for raw in found:
-        try:
-            objects.append(parse_object({**raw, "kind": kind}))
-        except InvalidResource:
-            continue
-    return objects
 
 
 def _lines(answer: dict[str, Any]) -> Iterable[str]:

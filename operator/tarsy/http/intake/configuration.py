@@ -17,7 +17,7 @@ from tarsy.masking import InvalidPattern, Maskers, default_masker, mask_or_fail,
 from tarsy.plan.model import MaskingPlan
 from tarsy.plan.parts import masking_plan
 from tarsy.plan.select import search_path
-from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.parse import parse_valid, valid_or_none
 from tarsy.resources.v1alpha1 import AlertRoute, InvestigationDefaults
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 
@@ -96,17 +96,10 @@ class Configuration:
         return await asyncio.to_thread(mask_or_fail, mask, text, "an alert")
 
     async def _list(self, namespace: str) -> list[AlertRoute]:
-        found = []
         async with self._lists:  # unauthenticated senders may name any namespace
             listed = await self._client.list(AlertRoute.KIND, namespace)
-        for raw in listed:
-            try:
-                route = parse_as(AlertRoute, {**raw, "kind": AlertRoute.KIND})
-            except InvalidResource:
-                continue  # reported in its status
-            if not self._namespaces or target(route) in self._namespaces:
-                found.append(route)
-        return found
+        routes = parse_valid(AlertRoute, listed)
+        return [route for route in routes if not self._namespaces or target(route) in self._namespaces]
 
     async def _of(self, namespace: str) -> InvestigationDefaults | None:
         return await self._defaults.get(namespace, lambda: self._read(namespace))
@@ -130,10 +123,7 @@ class Configuration:
 
     async def _read(self, namespace: str) -> InvestigationDefaults | None:
         raw = await self._client.find(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
-        try:
-            return parse_as(InvestigationDefaults, raw) if raw is not None else None
-        except InvalidResource:
-            return None
+        return valid_or_none(InvestigationDefaults, raw)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tarsy.http.routes import paging
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.plan.scope import admits
 from tarsy.resources.meta import AnyResource
-from tarsy.resources.parse import InvalidResource, parse_as
+from tarsy.resources.parse import InvalidResource, parse_as, parse_valid, valid_or_none
 from tarsy.resources.v1alpha1 import Agent, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
 from tarsy.resources.v1alpha1.investigation_defaults import DEFAULTS_NAME
 
@@ -76,13 +76,7 @@ async def valid_objects(ask: CheckedRequest, kind: type[_R], namespaces: Sequenc
         kind: the kind.
         namespaces: empty: all namespaces.
     """
-    found = []
-    for raw in await raw_objects(ask, kind, namespaces):
-        try:
-            found.append(parse_as(kind, raw))
-        except InvalidResource:
-            continue
-    return found
+    return parse_valid(kind, await raw_objects(ask, kind, namespaces))
 
 
 async def valid_object(ask: CheckedRequest, kind: type[_R]) -> _R:
@@ -157,7 +151,4 @@ async def namespace_defaults(ask: CheckedRequest, namespace: str) -> Investigati
         namespace: the namespace.
     """
     raw = await ask.services.kube.find(InvestigationDefaults.KIND, namespace, DEFAULTS_NAME)
-    try:
-        return parse_as(InvestigationDefaults, raw) if raw is not None else None
-    except InvalidResource:
-        return None
+    return valid_or_none(InvestigationDefaults, raw)

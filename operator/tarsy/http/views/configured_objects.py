@@ -129,7 +129,14 @@ def configuration_items(
         library: namespace of the library.
     """
     raws = list(objects)
-    parsed = {_key_of(raw): _parsed(raw) for raw in raws}
+    parsed: dict[_Key, AnyResource | None] = {}
+    errors: dict[_Key, str] = {}
+    for raw in raws:
+        key = _key_of(raw)
+        try:
+            parsed[key] = parse_object(raw)
+        except InvalidResource as error:
+            parsed[key], errors[key] = None, str(error)[:1024]
     namespaces = {key[1] for key in parsed}
     uses = {key: _uses(resource, parsed, library) for key, resource in parsed.items() if resource is not None}
     used_by: defaultdict[_Key, list[_Key]] = defaultdict(list)
@@ -145,18 +152,20 @@ def configuration_items(
     items = []
     for raw in raws:
         key = _key_of(raw)
-        items.append(_item(raw, parsed[key], [(one, found(one)) for one in uses.get(key, ())], used_by[key]))
+        health = _health(parsed[key], errors.get(key, ""))
+        items.append(_item(raw, parsed[key], health, [(one, found(one)) for one in uses.get(key, ())], used_by[key]))
     return items
 
 
 def _item(
     raw: Mapping[str, Any],
     resource: AnyResource | None,
+    judged: tuple[Health, Condition | None],
     uses: Sequence[tuple[_Key, bool | None]],
     used_by: Sequence[_Key],
 ) -> ConfigurationItem:
     kind, namespace, name = _key_of(raw)
-    health, decides = _health(raw, resource)
+    health, decides = judged
     told = resource.status.conditions if resource is not None else ()
     return ConfigurationItem(
         kind=kind,
@@ -187,9 +196,10 @@ def _item(
     )
 
 
-def _health(raw: Mapping[str, Any], resource: AnyResource | None) -> tuple[Health, Condition | None]:
+def _health(resource: AnyResource | None, error: str) -> tuple[Health, Condition | None]:
+    """Returns the health of an object with the condition that decides it; `error` is that of an invalid object."""
     if resource is None:
-        return "NotReady", Condition(type="Ready", status="False", reason="Invalid", message=_why_invalid(raw))
+        return "NotReady", Condition(type="Ready", status="False", reason="Invalid", message=error)
     ready = condition(resource.status.conditions, ConditionType.READY)
     wrong = next(problems(resource), None)
     if wrong is not None:
@@ -278,21 +288,6 @@ def host_of(url: str) -> str | None:
         return None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}"
-
-
-def _parsed(raw: Mapping[str, Any]) -> AnyResource | None:
-    try:
-        return parse_object(raw)
-    except InvalidResource:
-        return None
-
-
-def _why_invalid(raw: Mapping[str, Any]) -> str:
-    try:
-        parse_object(raw)
-    except InvalidResource as error:
-        return str(error)[:1024]
-    return ""
 
 
 def _key_of(raw: Mapping[str, Any]) -> _Key:
