@@ -1,4 +1,4 @@
-"""Reconciles AlertRoutes: checks that they can be used and counts what they took.
+"""Reconciles AlertRoutes: checks that they can be used, and counts their matches.
 
 Watches: AlertRoutes, and Chains, which may come later. Decides: whether RE2 accepts its expressions, whether the Secret
 of its senders can be read, whether their ServiceAccount may create Alerts in the target namespace and their reader list

@@ -1,4 +1,4 @@
-"""Reconciles InvestigationQuotas: publishes their limits to Postgres, and shows what is spent.
+"""Reconciles InvestigationQuotas: publishes their limits to Postgres, and reports their usage.
 
 Watches: InvestigationQuotas; the ledger in Postgres, every 15 seconds. Decides: whether a limit has no room, and
 whether the percentage for a warning is reached. Writes: the limits in Postgres, where claims and model calls are

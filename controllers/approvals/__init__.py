@@ -1,1 +1,1 @@
-"""Asks people about calls of tools, and takes what they decided."""
+"""Requests approvals of tool calls from people, and applies their decisions."""

@@ -1,4 +1,4 @@
-"""Finds out whether people can write decisions and acceptances in the name of others.
+"""Checks whether users can forge decisions and acceptances of others.
 
 Decision: the policies `tarsy-approve` and `tarsy-accept` are believed to be in force because the API server just
 refused a forgery in their words, not because their objects exist. On an API server without such policies, or without

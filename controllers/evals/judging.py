@@ -1,4 +1,4 @@
-"""Follows the judge of an EvalRun: what its answers are worth, and what it answered about each sample.
+"""Follows the judge of an EvalRun: its reliability, and its answers about each sample.
 
 Watches: nothing of its own. Decides: which findings the judge is asked about next, when it counts as unavailable, and
 whether its answers decide. Writes: the agreement with people, once; the calls are made by `judge_queue`.

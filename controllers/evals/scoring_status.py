@@ -1,4 +1,4 @@
-"""Computes what the status of an EvalSuite tells about scoring.
+"""Computes the part of an EvalSuite's status about scoring.
 
 Watches: nothing of its own. Decides: the condition `Scoring`. Writes: nothing.
 """

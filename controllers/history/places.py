@@ -1,4 +1,4 @@
-"""Defines where objects are watched: a kind in a namespace, and what is known of it."""
+"""Defines the places that are watched: a kind in a namespace, with the state of its watch."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Records what watches bring: one batch at a time, away from the event loop."""
+"""Records the observations of watches: one batch at a time, away from the event loop."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Reads what EvalRuns say of the revisions of a Chain, and which EvalRun is to be created or cancelled.
+"""Reads the results of EvalRuns about the revisions of a Chain, and decides which EvalRun to create or cancel.
 
 An EvalRun counts for a revision if it measured that revision with the Chain's own models, by the suite of
 `spec.promotion` as it is now: one whose recordings or expectations changed since is another suite.

@@ -1,4 +1,4 @@
-"""Tells on a Chain whether its confidence High has been right, by the verdicts of people.
+"""Reports on a Chain whether its confidence High has been right, by the verdicts of people.
 
 Watches: nothing of its own; the reconcile of a Chain calls it. Decides: by the stored verdicts, with the interval of
 Wilson, whether High is below its floor. Writes: the condition `Calibrated` and the counts by confidence, where there is

@@ -1,4 +1,4 @@
-"""Ends runs that wait for people or a provider and may not go on: the run's configuration or rights are gone.
+"""Ends runs that wait for people or a provider and may not continue: the run's configuration or rights are gone.
 
 Watches: parked runs in Postgres, every 20 seconds. Decides: whether each MCPServer of the plan is still the object that
 the plan was made from, whether the ServiceAccounts that its agents act as exist, and whether the author may still use

@@ -1,4 +1,4 @@
-"""Decides whose rights limit what stages of kind Changes read, and asks what they are, when a run is to be accepted.
+"""Determines the rights that limit the reads of stages of kind Changes, when a run is to be accepted.
 
 Watches: nothing of its own. Decides: the reader of a run, and the kinds of its namespace that the reader may list.
 Writes: nothing; the answer is frozen in the plan.

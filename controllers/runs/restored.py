@@ -1,4 +1,4 @@
-"""Tells an object that was restored from a backup, and has run before, from one that is new.
+"""Distinguishes objects that were restored from a backup, and have run before, from new ones.
 
 Watches: nothing of its own. Decides: whether an Investigation was accepted, and whether it is a copy. Writes: the mark
 of an accepted object, an annotation with its uid.

@@ -1,4 +1,4 @@
-"""Decides what all pods of tool servers have in common: their user, and the image beside the server's own."""
+"""Defines the common part of all pods of tool servers: their user, and the image beside the server's own."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Sorts what kustomize renders by who brings it into the cluster."""
+"""Sorts rendered objects by how they get into the cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

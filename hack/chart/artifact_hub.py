@@ -1,4 +1,4 @@
-"""Says of charts and bundle what Artifact Hub shows: annotations of a chart, and the file of a repository."""
+"""Writes the metadata of charts and bundle for Artifact Hub: annotations of a chart, and the file of a repository."""
 
 import uuid
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The reference of the configuration file, made of the topics that the processes read."""
+"""Generates the reference of the configuration file from the topics that the processes read."""
 
 from collections.abc import Iterator
 from typing import Any, Final, get_args, get_origin

@@ -1,4 +1,4 @@
-"""Makes the console of commands: as wide as the terminal, of unlimited width where the output is piped.
+"""Creates the console of commands: as wide as the terminal, of unlimited width if the output is piped.
 
 Decision: piped lines are never wrapped, cut or padded, as with kubectl.
 """

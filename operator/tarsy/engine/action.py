@@ -1,4 +1,4 @@
-"""Weighs what a stage of kind Action did: the word of its model against the record.
+"""Compares the actions of a stage of kind Action, as its model states them, with the record.
 
 The record wins (`tarsy.record.approvals.acted`): a stage acted if a call was sent that people had approved. The text of
 the stage is told to later stages, and is never the finding of the run.

@@ -1,4 +1,4 @@
-"""Reports precedents in the timeline of a run, and tells searches what kind of text they are.
+"""Reports precedents in the timeline of a run, and declares their kind of text for searches.
 
 A precedent is text of a model of another run: anybody may stand behind it (class X), and text that must not leave may
 be in it. It is no tool call, so that nothing can cite it.

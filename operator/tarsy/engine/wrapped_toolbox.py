@@ -1,4 +1,4 @@
-"""Passes all that the engine asks of a toolbox on to another one; subclasses answer a part of it themselves."""
+"""Forwards all calls to another toolbox; subclasses override some of them."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Decides what the answers of a judge are worth: its agreement with people about the labelled findings of a suite.
+"""Measures the reliability of a judge: its agreement with people about the labelled findings of a suite.
 
 Decision: a judge that was to decide and could not be asked about the labels does not become one that only informs.
 Then nothing is known, and no sample passes: an outage must not open the gate.

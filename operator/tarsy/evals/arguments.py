@@ -1,4 +1,4 @@
-"""Reduces the arguments of a tool call to what they mean, so that calls that mean the same are recognised as such.
+"""Normalises the arguments of a tool call, so that equivalent calls are recognised.
 
 These differences mean nothing: the order of keys; a null, an empty text or list; a value that is the default in the
 parameters' schema; a number or a boolean as text; white space around a text; singular, plural, short name or case of a

@@ -1,4 +1,4 @@
-"""Compares the tool calls of two runs: how far they go alike, and where they part.
+"""Compares the tool calls of two runs: their common beginning, and their first difference.
 
 Decision: calls are compared, prose never. Two good runs word their findings differently, and a difference of words says
 nothing; the first call that only one of them makes is where their investigations part.

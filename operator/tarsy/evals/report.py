@@ -1,4 +1,4 @@
-"""Reports how far a replay kept to its record: coverage, unused calls and the first divergence."""
+"""Reports how closely a replay followed its record: coverage, unused calls and the first divergence."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Chooses what earlier investigations of the same subject are found by: the workload, the names and words of an alert.
+"""Chooses the search terms for earlier investigations of the same subject: the workload, the names and words of an "
+"alert.
 
 Pure. Words that say nothing of one incident are left out: short ones, numbers, identifiers and the vocabulary of alert
 managers. An alert of any size gives few words, so that a search for them costs the same.

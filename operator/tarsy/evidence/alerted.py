@@ -1,4 +1,4 @@
-"""Finds what an alert is about: the objects that it names, its namespace, and when it began.
+"""Finds the subject of an alert: the objects that it names, its namespace, and when it began.
 
 Alerts are text in any format. Known are the JSON of Alertmanager, JSON with labels at its top or in `labels`, and text
 with `label=value` or `label: value`. What an alert names need not exist (a pod that was replaced since), so the names

@@ -1,4 +1,4 @@
-"""Tells which fields of Kubernetes objects only the control plane writes, and which texts in them workloads can write.
+"""Classifies fields of Kubernetes objects by their writers: the control plane alone, or workloads as well.
 
 Managers and reporters are names that a writer gives itself. Whoever may write the status of built-in objects, or create
 Events, in the name of the kubelet counts as the control plane. Where an object does not tell who wrote it, its kind

@@ -1,4 +1,4 @@
-"""Tells what rules and ranking find about an alert, as two tool results and as statements that cite them.
+"""Reports the results of rules and ranking about an alert, as two tool results and as claims that cite them.
 
 Every text from an object is masked and put on one line before anything is made of it, so that a quote in a statement
 stands letter by letter in the result that it cites. A signal about the target is told before one about an object near

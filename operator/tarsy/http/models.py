@@ -1,4 +1,4 @@
-"""Base classes of the API's models, and the paths that clients and servers share.
+"""Defines base classes of the API's models, and the paths that clients and servers share.
 
 Imports nothing but pydantic, so a client can use the models of the API without loading a server.
 """

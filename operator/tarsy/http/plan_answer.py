@@ -1,4 +1,4 @@
-"""Makes the plan that an alert of a type would follow, from the objects as they are now.
+"""Computes the plan that an alert of a type would follow, from the current objects.
 
 Decision: the code of acceptance makes the plan. Both the API and the plugin with a kubeconfig call this, each with the
 objects that its caller may list, and ask before it whether the caller may use the chain.

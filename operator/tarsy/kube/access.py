@@ -1,4 +1,4 @@
-"""Asks the Kubernetes API's own authorizers who may do what (SubjectAccessReview).
+"""Checks permissions with the Kubernetes API's own authorizers (SubjectAccessReview).
 
 Decision: the question is asked, never worked out from roles here; so RBAC, webhooks and whatever else a cluster has all
 count. Nothing is kept: who asks often (`http/access.py`) remembers answers for seconds by itself.

@@ -1,4 +1,4 @@
-"""Loads the configuration of a cluster: where its API is, and who asks."""
+"""Loads the configuration of a cluster: address and credentials of its API."""
 
 import contextlib
 from pathlib import Path

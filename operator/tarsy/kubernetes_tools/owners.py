@@ -1,4 +1,4 @@
-"""Renders who owns an object: its controllers, the tools that manage it, and who wrote its fields last."""
+"""Renders the owners of an object: its controllers, the tools that manage it, and who wrote its fields last."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -13,7 +13,7 @@ import re2  # type: ignore[import-untyped]
 from tarsy.resources.v1alpha1.alert_route import Matcher
 
 OWN_LABEL: Final = "tarsy_self"
-"""Rules about TARSy itself carry this label as "true": it does not investigate itself."""
+"""Defines rules about TARSy itself carry this label as "true": it does not investigate itself."""
 
 SOURCE_LABEL: Final = "__source__"
 

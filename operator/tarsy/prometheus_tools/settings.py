@@ -1,4 +1,4 @@
-"""Defines what the server is told at its start."""
+"""Defines the startup settings of the server."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Defines what a second attempt of a stage is given of the first one: the results of its tool calls, and its usage."""
+"""Defines the data that a second attempt of a stage gets from the first one: the results of its tool calls, and its
+usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

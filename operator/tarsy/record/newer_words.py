@@ -1,4 +1,4 @@
-"""Reads words that a newer version may have added to.
+"""Reads enum values, of which a newer version may have more.
 
 Readers also get what a newer replica wrote, in a rolling upgrade or after a rollback. A word that only tells people
 something is passed on as text; a word that decides what happens next is not read this way.

@@ -1,4 +1,4 @@
-"""Decides the fate of notifications that arrive over HTTP, and keeps the incidents that they belong to.
+"""Decides the outcome of notifications that arrive over HTTP, and stores the incidents that they belong to.
 
 A notification is one row, written in the transaction that decides its fate. The same transaction opens an incident with
 the manifest of the Alert that it owes; `tarsy.runtime.incidents` creates the Alert after the commit. Decision:

@@ -1,4 +1,4 @@
-"""Keeps the threads in Slack in which investigations were told, and the questions that people ask there.
+"""Stores the Slack threads of notified investigations, and the questions that people ask there.
 
 Decision: a question is stored before its event is acknowledged, once for an event id and once for a message, so that
 neither a repeated delivery nor a second replica asks it twice. Its text leaves the row with the answer.

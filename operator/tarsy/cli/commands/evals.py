@@ -1,4 +1,4 @@
-"""Commands about recorded investigations that are replayed."""
+"""Declares commands about recorded investigations."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""Commands that compute evidence from the objects of the cluster: no model, no TARSy in the cluster is needed."""
+"""Declares commands that compute evidence from the objects of a cluster, without a model and without TARSy in it."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""Commands for those who investigate: with their own kubeconfig, or a token, through the API.
+"""Declares the commands of people who investigate: through the API, with their own kubeconfig or token.
 
 Decision: the options are kubectl's (`-n`, `-o`, `--context`, `--kubeconfig`), and each means the same here. With
 `--database-url`, for administrators, `timeline` and `usage` read the record from the database.

@@ -1,4 +1,4 @@
-"""Options that several commands share; those of the long-running processes are in `settings`."""
+"""Declares options that several commands share; those of the long-running processes are in `settings`."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar

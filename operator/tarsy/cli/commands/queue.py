@@ -1,4 +1,4 @@
-"""Declares `queue`, `workers` and `plan`: what waits and why, what takes it, and what would run."""
+"""Declares `queue` (waiting runs), `workers`, and `plan` (the plan of an alert)."""
 
 from typing import TYPE_CHECKING, Annotated
 

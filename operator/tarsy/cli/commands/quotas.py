@@ -1,4 +1,4 @@
-"""Declares `quota`: what a namespace may spend, and has spent."""
+"""Declares `quota`: spending limits and usage of a namespace."""
 
 from typing import TYPE_CHECKING, Annotated
 

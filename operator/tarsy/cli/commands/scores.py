@@ -1,4 +1,4 @@
-"""Declares `score` and `scores`: what judges of suites say about the quality of investigations."""
+"""Declares `score` and `scores`: judgements of suites on the quality of investigations."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""Commands about the tools of MCPServers with `spec.pin`."""
+"""Declares commands about the tools of MCPServers with `spec.pin`."""
 
 from typing import TYPE_CHECKING, Annotated
 

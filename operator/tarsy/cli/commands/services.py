@@ -1,4 +1,5 @@
-"""`tarsy run`, `tarsy worker` and `tarsy mcp-gateway`: the long-running processes. Their options are their settings."""
+"""Declares `tarsy run`, `tarsy worker` and `tarsy mcp-gateway`, the long-running processes; their options are
+settings."""
 
 import sys
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Makes the options of a process of its settings: one option per setting, one `--config` for the file.
+"""Builds the options of a process from its settings: one option per setting, one `--config` for the file.
 
 Decision: Typer reads the signature of a function, so the signature is made from the topics. An option that is given on
 the command line or in the environment replaces the field of the file, which replaces the default.

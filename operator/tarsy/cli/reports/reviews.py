@@ -1,4 +1,4 @@
-"""Prints the queue of reviews (`reviews`) and what people said about a finding, and writes verdicts (`review`)."""
+"""Prints the queue of reviews (`reviews`) and the reviews of a finding, and writes verdicts (`review`)."""
 
 import sys
 from collections.abc import Sequence

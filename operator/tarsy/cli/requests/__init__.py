@@ -1,1 +1,1 @@
-"""Asks the operator for something, as a person: submits, decides, retries, asks back."""
+"""Sends requests of a user to the operator: submit, decide, retry, chat."""

@@ -1,4 +1,4 @@
-"""Prints calls of tools that wait for people (`approvals`), and one of them with all that a decision rests on."""
+"""Prints waiting tool calls (`approvals`), and one of them with everything that matters for a decision."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,1 +1,1 @@
-"""Prints what the record of an investigation says."""
+"""Prints the record of an investigation."""

@@ -1,4 +1,4 @@
-"""Prints the earlier investigations that the agents of an investigation were told about (`precedents NAME`)."""
+"""Prints the earlier investigations that the agents of an investigation were given (`precedents NAME`)."""
 
 from datetime import UTC
 

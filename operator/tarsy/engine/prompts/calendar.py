@@ -1,4 +1,4 @@
-"""Renders tier 0 of a system message: the time an execution began, and what kind of day it was.
+"""Renders tier 0 of a system message: the start time of an execution, and the kind of day.
 
 The time is the record's, not this process's: an attempt that resumes before the first boundary writes the same words.
 A holiday beats a weekend. The block tells the model that it is its only source for weekdays and holidays, because

@@ -1,4 +1,4 @@
-"""Renders what a stage of kind Changes found for the agents of later stages, within a limit of tokens.
+"""Renders the results of a stage of kind Changes for the agents of later stages, within a limit of tokens.
 
 Signals have the greater part of the room, because they are facts; what they leave is for changes. What does not fit is
 on record, and the text says how much. Everything from objects is fenced like any other tool result.

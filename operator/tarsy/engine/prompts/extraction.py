@@ -1,4 +1,4 @@
-"""Renders the request for values of a result from outside, and the texts that agents are told instead of it."""
+"""Renders the request for values of an external result, and the texts that replace the result for agents."""
 
 from collections.abc import Sequence
 

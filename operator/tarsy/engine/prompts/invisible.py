@@ -1,4 +1,4 @@
-"""Reports invisible characters that were left out of what a model is sent. The record keeps the text with them."""
+"""Reports invisible characters that were removed from model input. The record keeps them."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID

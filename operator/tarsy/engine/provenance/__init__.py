@@ -1,1 +1,1 @@
-"""Tells where the arguments of a tool call come from, and what they carry out."""
+"""Determines the origins of a tool call's arguments, and the data that they carry out."""

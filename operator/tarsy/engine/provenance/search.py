@@ -1,4 +1,4 @@
-"""Tells where each value of a call's arguments comes from: a pure function over what a run has on record.
+"""Finds the origins of each value of a call's arguments: a pure function over the record of a run.
 
 Decision: a result is no origin of a value that its own call already asked for, because a server repeats what it is
 asked. The control plane's word (class K) counts nevertheless for a value that is no destination: it confirms a name.

@@ -1,4 +1,4 @@
-"""Takes the steps of a search on the event loop while they hold it up for a moment only; a thread takes the rest.
+"""Runs the short steps of a search on the event loop, and the rest in a thread.
 
 To start a thread and to be woken by it costs as much as the search of some short texts, which nearly all calls need.
 """

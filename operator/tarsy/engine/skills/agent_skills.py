@@ -1,4 +1,4 @@
-"""Finds the skills of an agent, and which of its tools they leave.
+"""Finds the skills of an agent, and the tools that they permit.
 
 Decision: a skill narrows from the answer of the model that follows its load, because calls of one answer may run side
 by side. It narrows until the agent ends: each further skill can only take tools away, so that no order of loads widens

@@ -1,4 +1,4 @@
-"""Function calls: the format of tool calls of models that are trained to make them."""
+"""Implements function calls: the format of tool calls of models that are trained to make them."""
 
 from collections.abc import Sequence
 

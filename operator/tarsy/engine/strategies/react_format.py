@@ -1,4 +1,4 @@
-"""The ReAct format of tool calls: calls are parsed from text, results are sent as observations.
+"""Implements the ReAct format of tool calls: calls are parsed from text, results are sent as observations.
 
 Proper roles: the model's text is an assistant message, an observation a user message; no tool is bound and
 no tool message exists. An answer is read again whenever the position is asked for; reading is pure, so an attempt that

@@ -1,4 +1,4 @@
-"""Declares what answers the calls of tools for sub-agents."""
+"""Declares the port that answers calls of the sub-agent tools."""
 
 from typing import Protocol
 

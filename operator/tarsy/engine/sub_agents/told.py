@@ -1,4 +1,4 @@
-"""Makes the texts that the model of a parent is sent about its sub-agents.
+"""Renders the texts about sub-agents for the model of their parent.
 
 A conclusion is the word of another model: it stands in a fence, and only calls of tools in it can be cited.
 """

@@ -1,4 +1,4 @@
-"""Gives the verdict of a sub-agent on its hypothesis, as the record bears it out.
+"""Determines the verdict of a sub-agent on its hypothesis, as far as the record supports it.
 
 A verdict that decides (Supported, Refuted) needs a claim whose citations hold, checked as those of a finding are. One
 that has none is Unresolved, with the reason: the word of a model alone decides nothing.

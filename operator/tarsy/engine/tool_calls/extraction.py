@@ -1,4 +1,4 @@
-"""Takes values from results of outside, with a model call of its own, before an agent's model sees anything of them.
+"""Extracts values from external results with a separate model call, before an agent's model sees them.
 
 The result itself is on record before values are asked for, and the values before the agent's model is sent them: an
 attempt that resumes asks again for what is missing, and quotes of a finding are looked for in the result. The model

@@ -1,4 +1,4 @@
-"""Finds out where the arguments of a call come from and what they carry out, and refuses what must not be.
+"""Checks the origins of a call's arguments and the data that they carry out, and refuses forbidden ones.
 
 Untrusted destinations are refused in calls that may change something, sensitive text in every call. The check is made
 before people are asked, and for calls that nobody is asked about. An attempt that resumes makes it again, on what is on

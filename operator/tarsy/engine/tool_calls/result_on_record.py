@@ -1,4 +1,4 @@
-"""Holds what model calls about a stored result share: who is asked, how much is sent, and the timeline event."""
+"""Holds the parts that model calls about a stored result share: provider, length limit, timeline event."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Compares pod templates, and says what differs without showing values that may be secret.
+"""Compares pod templates, and reports differences without showing values that may be secret.
 
 Images, probes, resources, ports and commands are shown, because they explain most faults of a rollout. Values of
 environment variables and annotations are not: they may be secrets that no pattern finds.

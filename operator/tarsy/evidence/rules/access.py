@@ -1,4 +1,4 @@
-"""Rules about requests that RBAC denies."""
+"""Defines rules about requests that RBAC denies."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rules about pods that the API server refuses to create."""
+"""Defines rules about pods that the API server refuses to create."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rules about containers that do not start, or that end."""
+"""Defines rules about containers that do not start, or that end."""
 
 import re
 from collections.abc import Iterator

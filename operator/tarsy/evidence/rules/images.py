@@ -1,4 +1,4 @@
-"""Rules about container images that cannot be pulled or do not run on their node."""
+"""Defines rules about container images that cannot be pulled or do not run on their node."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rules about Jobs and CronJobs."""
+"""Defines rules about Jobs and CronJobs."""
 
 from collections.abc import Iterator
 

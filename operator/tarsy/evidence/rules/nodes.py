@@ -1,4 +1,4 @@
-"""Rules about Nodes, and about pods that a Node put out."""
+"""Defines rules about Nodes, and about pods that a Node put out."""
 
 from collections.abc import Iterator
 

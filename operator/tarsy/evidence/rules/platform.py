@@ -1,4 +1,4 @@
-"""Rules about services of the platform: certificates, GitOps, DNS."""
+"""Defines rules about services of the platform: certificates, GitOps, DNS."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Rules about rollouts of Deployments."""
+"""Defines rules about rollouts of Deployments."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Rules about autoscalers and disruption budgets."""
+"""Defines rules about autoscalers and disruption budgets."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Rules about pods that get no node."""
+"""Defines rules about pods that get no node."""
 
 import re
 from collections.abc import Iterator

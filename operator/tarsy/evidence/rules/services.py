@@ -1,4 +1,4 @@
-"""Rules about Services, Ingresses and NetworkPolicies: requests that reach no pod."""
+"""Defines rules about Services, Ingresses and NetworkPolicies: requests that reach no pod."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Rules about volumes and claims."""
+"""Defines rules about volumes and claims."""
 
 import re
 from collections.abc import Iterator

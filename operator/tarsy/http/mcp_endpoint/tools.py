@@ -1,4 +1,4 @@
-"""The tools of the endpoint: name, arguments, and the route that each calls.
+"""Declares the tools of the endpoint: name, arguments, and the route that each calls.
 
 A tool is data and one small function, as a route is. Arguments are pydantic models: their JSON schemas are what clients
 show, and a wrong argument is refused with the sentence of the API.

@@ -1,1 +1,1 @@
-"""Routes of the API, one module a subject: parameters, handlers and entries of the route table."""
+"""Declares the routes of the API, one module per subject: parameters, handlers and entries of the route table."""

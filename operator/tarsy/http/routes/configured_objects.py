@@ -1,4 +1,4 @@
-"""Lists all configuration objects with their health, and what they did in recorded runs.
+"""Lists all configuration objects with their health, and their activity in recorded runs.
 
 Decision: objects are read for each request; kinds that the caller may not list are left out, and the response names the
 others. What objects did is told of runs that the caller may list, so a library object shows each reader their own part.

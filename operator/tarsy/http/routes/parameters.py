@@ -1,4 +1,4 @@
-"""Parameters that several routes share, with their limits.
+"""Declares parameters that several routes share, with their limits.
 
 Decision: every list has a limit and a `continue` token, and every text a maximum length, so that every response is
 bounded.

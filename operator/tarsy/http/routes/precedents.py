@@ -1,4 +1,4 @@
-"""Returns the earlier investigations that the agents of a run were told about.
+"""Returns the earlier investigations that the agents of a run were given.
 
 Decision: those of another namespace are shown to callers who may read them there. Whose rights counted when the run was
 accepted was its author; the reader of this page is somebody else.

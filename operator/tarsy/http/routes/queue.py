@@ -1,4 +1,4 @@
-"""Lists what waits, why it does, and the workers.
+"""Lists waiting runs with their reasons, and the workers.
 
 Decision: queue and workers are resources of the record, so that a role grants them. Workers belong to the installation
 and require the right in all namespaces. Objects without a run are among the queue for callers who may list their kind.

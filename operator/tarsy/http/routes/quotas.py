@@ -1,4 +1,4 @@
-"""Lists InvestigationQuotas with what is used of them."""
+"""Lists InvestigationQuotas with their usage."""
 
 from pydantic import BaseModel
 

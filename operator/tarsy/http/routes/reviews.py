@@ -1,4 +1,4 @@
-"""Lists findings by the state of their reviews, returns what people said about one, and takes what a caller says.
+"""Lists findings by the state of their reviews, returns the reviews of one, and accepts new reviews.
 
 Decision: a verdict is a Review, created with the caller's own token, so that admission stamps the person. A request
 about several investigations creates one for each, and tells which ones it did not.

@@ -1,4 +1,4 @@
-"""Returns the scores of an investigation and of a suite, and asks for others.
+"""Returns the scores of an investigation and of a suite, and requests new ones.
 
 Decision: a request is written into the object with the caller's own token (`tarsy.http.score_entry`).
 """

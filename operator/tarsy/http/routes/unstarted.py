@@ -1,4 +1,4 @@
-"""Lists what was asked for and has no record yet: alerts without a run, and investigations that were not accepted.
+"""Lists requests without a record: alerts without a run, and investigations that were not accepted.
 
 Decision: candidates are selected by the columns that kubectl prints (`UnstartedScans`), and only those of the page are
 read whole. Permissions are those of the objects: alerts are left out for callers who may not list them.

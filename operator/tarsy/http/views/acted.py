@@ -1,4 +1,4 @@
-"""Models of what a stage of kind Action did."""
+"""Models of the actions of a stage of kind Action."""
 
 from typing import Self
 

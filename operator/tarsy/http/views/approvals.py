@@ -1,4 +1,4 @@
-"""Models of calls that wait for people: what is asked, what it rests on, and what was decided.
+"""Models of tool calls that wait for approval: request, evidence and decisions.
 
 Decision: they are read from the object leniently, field by field, so that a plugin shows the objects of a newer
 operator too.

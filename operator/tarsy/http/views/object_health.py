@@ -1,4 +1,4 @@
-"""Models of how configuration objects did in recorded runs."""
+"""Models of the activity of configuration objects in recorded runs."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Models of the earlier investigations that the agents of a run were told about."""
+"""Models of the earlier investigations that the agents of a run were given."""
 
 from datetime import datetime
 from typing import Self

@@ -1,4 +1,4 @@
-"""Models of InvestigationQuotas: limits, and what is used of them in the current period."""
+"""Models of InvestigationQuotas: limits, and usage in the current period."""
 
 from datetime import datetime
 from typing import Self

@@ -1,4 +1,4 @@
-"""Models of reviews: the queue, what was said about one finding, and what a caller says about several."""
+"""Models of reviews: the queue, the reviews of one finding, and new reviews."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Models of scores: those of one investigation, and what the scores of a suite tell by chain."""
+"""Models of scores: those of one investigation, and a summary of a suite by chain."""
 
 from datetime import datetime
 from typing import Self

@@ -1,4 +1,4 @@
-"""Models of what was asked for and has no record: alerts without a run, and runs that were not accepted."""
+"""Models of requests without a record: alerts without a run, and runs that were not accepted."""
 
 from datetime import datetime
 from typing import Literal

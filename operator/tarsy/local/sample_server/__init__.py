@@ -1,1 +1,2 @@
-"""Former name of `tarsy.kubernetes_tools`, kept for one release: manifests of the last one start it by this name."""
+"""Keeps the former name of `tarsy.kubernetes_tools` for one release: manifests of the last one start it by this
+name."""

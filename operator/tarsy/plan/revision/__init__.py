@@ -1,1 +1,1 @@
-"""Revisions of a Chain: what a run would do now, as a digest, and the objects that it was resolved from."""
+"""Computes revisions of a Chain: the behaviour of a run as a digest, and the objects that it was resolved from."""

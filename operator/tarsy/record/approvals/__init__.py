@@ -1,1 +1,1 @@
-"""Defines calls that people approve: what they sign, what a call changes, where its arguments come from."""
+"""Defines calls that people approve: the signed digest, the changed objects, the origins of arguments."""

@@ -1,4 +1,4 @@
-"""Defines what a stage of kind Action did: the word of its model, and what the record says.
+"""Defines the actions of a stage of kind Action: as its model states them, and as recorded.
 
 Decision: the record wins. A stage acted if a call was sent that people had approved, whatever its model says; one whose
 outcome is unknown counts, because it may have arrived. The model's word is read strictly from its last line and kept

@@ -1,4 +1,4 @@
-"""Defines where the values of a tool call come from: the origins that approvers are shown, and the results searched.
+"""Defines the origins of the values of a tool call: those that approvers are shown, and the results searched.
 
 Decision: an origin is evidence for people, not a permit. A value that occurs in a text may stand there for another
 reason, so origins are listed, never added up. Only a destination that nothing but untrusted text names is refused.

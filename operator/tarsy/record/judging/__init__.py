@@ -1,1 +1,1 @@
-"""Defines what people, judges, replays and later alerts say of a finding."""
+"""Defines the verdicts on a finding: of people, judges, replays and later alerts."""

@@ -1,4 +1,4 @@
-"""Summarizes what people said about the finding of an investigation.
+"""Summarizes the reviews of the finding of an investigation.
 
 Decision: the log is the only truth, and is never changed. State and verdict are computed from it, in its order: a
 person counts once, by their newest verdict; a reopening lets all verdicts before it no longer count. Where people

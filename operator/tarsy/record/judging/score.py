@@ -1,4 +1,4 @@
-"""Defines the score of an investigation: what a judge says of its quality, as advice.
+"""Defines the score of an investigation: a judge's advice on its quality.
 
 All texts of a score are written by a model that read untrusted text.
 """

@@ -1,1 +1,1 @@
-"""Defines what readers get: lists, traces, queues, sums, and the history and health of objects."""
+"""Defines the data for readers: lists, traces, queues, sums, and the history and health of objects."""

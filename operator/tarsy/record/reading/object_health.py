@@ -1,4 +1,4 @@
-"""Defines how a configuration object did in recorded runs."""
+"""Defines the activity of a configuration object in recorded runs."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The types of a sealed record: what a check of it found."""
+"""Defines the results of the check of a sealed record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Type of a known definition of a tool, as people compare it."""
+"""Defines a known definition of a tool, for comparison by people."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,1 +1,1 @@
-"""Finds, reads and shows what a call that needs approval would change."""
+"""Finds, reads and shows the objects that a call that needs approval would change."""

@@ -1,1 +1,1 @@
-"""Stores what people, suites and replays say of runs and of what they found."""
+"""Stores the verdicts of people, suites and replays on runs and their findings."""

@@ -1,4 +1,4 @@
-"""Stores what the judges of suites were asked and answered in EvalRuns.
+"""Stores the calls of judges of suites in EvalRuns.
 
 Every call is on record before it is made, and afterwards with its usage. A call whose controller died stays without an
 answer: it counts as interrupted, its usage is not known, and the next controller makes another attempt.

@@ -1,4 +1,4 @@
-"""Reads runs for replays, and what replays have asked."""
+"""Reads runs for replays, and the calls of replays."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Stores what people said about findings: a log that is only appended to, and its summary for lists.
+"""Stores reviews of findings: an append-only log, and its summary for lists.
 
 Decision: an entry is stored only when a Review says something else than its last entry. So a relist, a second
 controller and an object that was restored from a backup add nothing.

@@ -1,4 +1,4 @@
-"""Keeps the results that a writer puts on record, so that they are told without being read back.
+"""Caches the results that a writer records, so that they need not be read back.
 
 A first attempt of an investigation puts every result of its run on record itself: what its agents may know of is known
 without asking Postgres at each call. A later attempt, and an answer to a question, also know of results of others, and

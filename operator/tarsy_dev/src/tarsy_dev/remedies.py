@@ -1,4 +1,5 @@
-"""The changes that `tarsy demo --scenario remediation` shows, each with its sample objects, its alert and its check.
+"""Defines the changes that `tarsy demo --scenario remediation` shows, each with its sample objects, its alert and "
+"its check.
 
 Each is a change that the chain of the component `remediation` may propose: a key of a ConfigMap, replicas, a restart,
 an earlier image. The runbook of the last names no image: that the Deployment ran it before is what the stage `changes`
