@@ -124,7 +124,7 @@ async def test_a_question_in_the_thread_of_an_alert_is_answered_there_though_the
     assert answer["blocks"][0]["text"]["text"] == "The key *PAYMENTS_URL* was renamed. Tell &lt;!channel&gt;."
     assert "https://tarsy.example.org/#/investigations/shop/" in str(answer["blocks"][1])
     texts = {one["user"]: one["text"] for one in slack.of("chat.postEphemeral")}
-    assert "Nothing is approved" in texts[ALICE] and "I do not know who you are" in texts[EVE]
+    assert "cannot be approved" in texts[ALICE] and "I do not know your user" in texts[EVE]
     log = stack.operator_log.read_text()
     assert BOT_TOKEN not in log and APP_TOKEN not in log
     wide = await run_kubectl(stack, ["get", "tchat", "-n", SHOP, "-o", "wide"])

@@ -9,7 +9,7 @@ describe("a person", () => {
   it.each([
     ["ben", "Approve", END - 1, null],
     ["ben", "Approve", END, "The time to decide is over"],
-    ["rita@example.org", "Approve", END - 1, "nobody approves what they requested"],
+    ["rita@example.org", "Approve", END - 1, "so you cannot approve its calls"],
     ["rita@example.org", "Reject", END - 1, null],
   ] as const)("%s may decide %s or is told why not", (username, decision, now, words) => {
     const why = hindrance(APPROVAL, decision, username, now);

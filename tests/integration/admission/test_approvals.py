@@ -74,7 +74,7 @@ WHO = [
     ("ivan", "on-call", entry("ivan"), "cannot patch"),
     ("tess", "tracers", entry("tess"), "cannot patch"),
     ("dora", "of-database", entry("dora"), "dora may not approve calls of MCPServer deploy"),
-    ("rita", "approvers", entry("rita"), "nobody approves what they requested"),
+    ("rita", "approvers", entry("rita"), "you cannot approve a call of a run that you started"),
     ("anna", "approvers", entry("ben"), "must be your own, anna"),
     ("anna", "approvers", entry("anna", argumentsDigest=OTHER), "is not spec.argumentsDigest"),
 ]
@@ -165,7 +165,9 @@ async def test_two_people_who_did_not_ask_have_to_approve(admin: KubeClient, as_
         await refused(lambda: decide(client, anna, entry("anna", reason="twice")))
         await refused(lambda: decide(client, anna, ben))
     async with as_user("rita", "approvers") as client:
-        assert "nobody approves what they requested" in await refused(lambda: decide(client, anna, entry("rita")))
+        assert "you cannot approve a call of a run that you started" in await refused(
+            lambda: decide(client, anna, entry("rita"))
+        )
     async with as_user("ben", "approvers") as client:
         await decide(client, anna, ben)
     found = await admin.get("ToolApproval", SHOP, NAME)

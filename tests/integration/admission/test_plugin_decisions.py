@@ -31,7 +31,7 @@ async def refusal(client: KubeClient, decision: Verdict = "Approve") -> str:
 async def test_decisions_are_appended_with_the_groups_of_the_person(admin: KubeClient, as_user: As) -> None:
     await put_in_force(admin, as_user)
     async with as_user("rita", "approvers") as rita, as_user("anna", "approvers") as anna:
-        assert "nobody approves what they requested" in await refusal(rita)
+        assert "so you cannot approve its calls" in await refusal(rita)
         assert [one.name for one in await plugin(anna).approvals(SHOP, decided=False)] == [NAME]
         with pytest.raises(ApiUseError, match="in all namespaces"):
             await plugin(anna).approvals(None, decided=False)
@@ -39,7 +39,7 @@ async def test_decisions_are_appended_with_the_groups_of_the_person(admin: KubeC
         await plugin(rita).decide(await plugin(rita).approval(SHOP, NAME), "Reject", "not now")
         written = await plugin(anna).decide(shown, "Approve", None)
         assert [(one.username, one.decision) for one in written.decisions] == [("rita", "Reject"), ("anna", "Approve")]
-        assert "you have decided" in await refusal(anna)
+        assert "you have already decided" in await refusal(anna)
     stored = (await admin.get("ToolApproval", SHOP, NAME))["spec"]["decisions"]
     assert stored[0]["reason"] == "not now" and "approvers" in stored[1]["groups"]
 

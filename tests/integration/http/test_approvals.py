@@ -120,10 +120,10 @@ async def test_decision_is_written_in_the_name_of_the_caller_and_about_what_was_
         (anna.username, "Reject", "not now")
     ]
     again = await anna.post(path, {"decision": "Approve", "argumentsDigest": DIGEST})
-    assert again.status == 409 and "you have decided about" in again.message
+    assert again.status == 409 and "you have already decided about" in again.message
     await waiting(site, namespace, "own", requesters=[anna.username])
     own = await anna.post(path.replace("scale", "own"), {"decision": "Approve", "argumentsDigest": DIGEST})
-    assert own.status == 409 and "nobody approves what they requested" in own.message
+    assert own.status == 409 and "so you cannot approve its calls" in own.message
     tess = await site.visitor(namespace, "tess", here=[APPROVER[0] | {"verbs": ["get", "list"]}])
     refused = await tess.post(path.replace("scale", "own"), {"decision": "Reject", "argumentsDigest": DIGEST})
     assert refused.status == 403
@@ -168,7 +168,7 @@ async def test_plugin_decides_with_a_token_too(site: Site, namespace: str) -> No
         assert isinstance(await read_cited(door, shown), str), "the role of evidence is another one"
         written = await door.decide(shown, "Approve", None)
         assert (written.approvals, written.decisions[0].username) == (1, anna.username)
-        with pytest.raises(ApiUseError, match="you have decided about"):
+        with pytest.raises(ApiUseError, match="you have already decided about"):
             await door.decide(shown, "Reject", None)
         with pytest.raises(ApiUseError, match="there is no ToolApproval"):
             await read_shown(door, namespace, "none")

@@ -70,7 +70,7 @@ async def test_a_runbook_that_cannot_be_had_gives_way_to_the_default_and_says_so
         "to spec.runbookHosts of the InvestigationDefaults, or start the operator with --runbook-host."
     )
     assert runbook == (
-        f"{notice} The default runbook follows.\n\n{default}" if default else f"{notice} There is no default."
+        f"{notice} The default runbook follows.\n\n{default}" if default else f"{notice} There is no default runbook."
     )
 
 

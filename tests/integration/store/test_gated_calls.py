@@ -177,7 +177,7 @@ async def test_what_changed_between_preview_and_approval_is_stale_and_is_not_sen
             shop.cluster.refusal = ApiError(403, "Forbidden", "no")
     await decide(pool, run)
     told = await _ended(shop, run)
-    assert "what it would change is not what people were shown" in told
+    assert "the objects that it would change differ from those that approvers were shown" in told
     assert shop.sent == []
     assert await pool.fetchval("SELECT state FROM tool_approval") == "stale"
 

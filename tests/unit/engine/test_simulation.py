@@ -66,7 +66,7 @@ async def test_no_citation_of_a_made_up_answer_holds() -> None:
     assert finding is not None and not finding.supported_claims
     assert finding.confidence is Confidence.INCONCLUSIVE
     (citation,) = finding.claims[0].citations
-    assert not citation.supported and "made the result of this call up" in (citation.reason or "")
+    assert not citation.supported and "result of this call was made up" in (citation.reason or "")
 
 
 @pytest.mark.parametrize("answer", [Answer(""), Answer("   ")])

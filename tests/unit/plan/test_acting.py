@@ -90,7 +90,7 @@ def test_it_needs_a_stage_before_it_whose_agents_investigate(first: tuple[dict[s
             made(act(), LOOK)
         return
     found = errors(*first, act(), LOOK)
-    why = "stage act acts on a finding, and no stage before it has one; put a stage of kind Agents before it"
+    why = "stage act acts on a finding, but no earlier stage has one; put a stage of kind Agents before it"
     assert found == {"spec.stages[1].kind": why}
     assert made(*first, LOOK, act()).stages[2].acts
 

@@ -137,7 +137,11 @@ SPECS: dict[str, dict[str, Any]] = {
         ("LLMProvider", {"apiKeySecretRef": "key"}, "spec.apiKeySecretRef"),
         ("MCPServer", {"transport": {"type": "http"}}, "spec.transport"),
         ("MCPServer", {"transport": {"type": "http", "http": {"url": "tools:8080"}}}, "spec.transport.http.url"),
-        ("Investigation", {"alertRef": None, "retryOf": {"name": "b"}}, "retryOf alone brings no alert: copy that of"),
+        (
+            "Investigation",
+            {"alertRef": None, "retryOf": {"name": "b"}},
+            "retryOf alone is not enough: copy the alert of",
+        ),
         ("Investigation", {"ttlSecondsAfterFinished": -1}, "spec.ttlSecondsAfterFinished"),
         ("Alert", {"data": " "}, "data must not be empty"),
         ("Alert", {"mcpServers": []}, "spec.mcpServers"),

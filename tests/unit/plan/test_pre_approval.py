@@ -85,7 +85,7 @@ def test_an_entry_counts_in_the_thirty_days_before_its_end(ahead: timedelta, cou
 
 def test_expressions_that_cannot_be_read_are_told_by_field() -> None:
     (wrong,) = when_errors(chain(preApproved=[entry(), entry(when="before.a")]))
-    assert "preApproved[1].when" in str(wrong) and "no CEL expression over arguments" in str(wrong)
+    assert "preApproved[1].when" in str(wrong) and "not a CEL expression over arguments" in str(wrong)
     targets = [
         {"tools": ["a"], "object": "arguments.x =="},
         {"tools": ["b"], "manifestArgument": "m", "change": "y"},

@@ -49,20 +49,28 @@ def test_a_manifest_may_be_json_an_object_or_several_documents() -> None:
     [
         ("helm_install", {}, "does not declare"),
         ("resources_scale", {"name": "a"}, "no such key"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "kind": "deployment"}, "kind of an object is none"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "name": "../../secrets/a"}, "name of an object is none"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "name": ".."}, "name of an object is none"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "name": "a?b=c"}, "name of an object is none"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "namespace": "a/b"}, "namespace of an object is none"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "apiVersion": "apps/v1/../.."}, "apiVersion of an object is none"),
-        ("resources_scale", CHECKOUT | {"scale": 3, "name": ["a"]}, "name of an object is none"),
+        ("resources_scale", CHECKOUT | {"scale": 3, "kind": "deployment"}, "kind of an object is not valid"),
+        ("resources_scale", CHECKOUT | {"scale": 3, "name": "../../secrets/a"}, "name of an object is not valid"),
+        ("resources_scale", CHECKOUT | {"scale": 3, "name": ".."}, "name of an object is not valid"),
+        ("resources_scale", CHECKOUT | {"scale": 3, "name": "a?b=c"}, "name of an object is not valid"),
+        ("resources_scale", CHECKOUT | {"scale": 3, "namespace": "a/b"}, "namespace of an object is not valid"),
+        (
+            "resources_scale",
+            CHECKOUT | {"scale": 3, "apiVersion": "apps/v1/../.."},
+            "apiVersion of an object is not valid",
+        ),
+        ("resources_scale", CHECKOUT | {"scale": 3, "name": ["a"]}, "name of an object is not valid"),
         ("resources_apply", {"resource": "- a\n- b"}, "no single object"),
         ("resources_apply", {"resource": ""}, "name no object"),
         ("resources_apply", {"resource": 3}, "contains no manifest"),
         ("resources_apply", {"resource": "kind: List\nmetadata: {}\nitems: []"}, "no single object"),
         ("resources_apply", {"resource": f"{MANIFEST}---\n{MANIFEST}"}, "names an object twice"),
         ("resources_apply", {"resource": MANIFEST + "kind: Secret\n"}, "no manifest with one reading"),
-        ("resources_apply", {"resource": MANIFEST.replace("name: checkout", "name: on")}, "name of an object is none"),
+        (
+            "resources_apply",
+            {"resource": MANIFEST.replace("name: checkout", "name: on")},
+            "name of an object is not valid",
+        ),
         ("resources_apply", {"resource": "a: &x {b: c}\nd: *x"}, "no manifest with one reading"),
         ("resources_apply", {"resource": "<<: {kind: A}\nkind: B"}, "no manifest with one reading"),
         ("resources_apply", {"resource": "a: !!python/object:os.system {}"}, "no manifest with one reading"),
@@ -107,7 +115,7 @@ def test_a_server_that_declares_nothing_and_a_change_of_several_objects_are_unkn
     with pytest.raises(TargetsUnknown):
         declared_targets(None, "resources_scale", CHECKOUT)
     two = ApprovalPlan(targets=(TargetRule(tools=("a",), object=f"[{OBJECT}, {OBJECT}]", change="{'a': 1}"),))
-    with pytest.raises(TargetsUnknown, match="no map for one object"):
+    with pytest.raises(TargetsUnknown, match="not a map for one object"):
         declared_targets(two, "a", CHECKOUT)
 
 

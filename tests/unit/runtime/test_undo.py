@@ -75,7 +75,7 @@ def test_the_image_that_is_kept_holds_no_secret() -> None:
         (SCALE, [], "changes several objects"),
         (SCALE, [None], "no such"),
         ("{'a': before.data}", [CHECKOUT], "no such key: data"),
-        ("[1]", [CHECKOUT], "are no map"),
+        ("[1]", [CHECKOUT], "are not a map"),
         ("{'a': manifest + manifest + manifest + manifest}", [{**PLAIN, "spec": {"a": "x" * 3000}}], "take more than"),
         ("{'resource': manifest}", [{**PLAIN, "spec": {"a": "x" * 70_000}}], "masked"),
     ],

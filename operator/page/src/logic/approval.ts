@@ -26,7 +26,7 @@ export function hindrance(view: ApprovalView, decision: Decision, username: stri
   if (Date.parse(view.expiresAt) <= now) return "The time to decide is over; the call is not made.";
   const own = view.decisions.find((one) => one.username === username);
   if (own) return `You have decided: ${own.decision}. A decision cannot be changed.`;
-  if (decision === "Approve" && view.requesters.includes(username)) return "You started the run that asks, and nobody approves what they requested. Ask a colleague, or reject it.";
+  if (decision === "Approve" && view.requesters.includes(username)) return "You started the run that asks, so you cannot approve its calls. Ask a colleague, or reject it.";
   return null;
 }
 
