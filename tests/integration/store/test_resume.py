@@ -1,6 +1,7 @@
 """Tests the rows and counters that a new attempt leaves after a lost one; the contract suite has the rest."""
 
 import asyncpg
+import pytest
 
 from integration.store.build import (
     PROMPT,
@@ -112,3 +113,31 @@ async def test_finished_execution_leaves_nothing_open(pool: asyncpg.Pool) -> Non
     record = await Reads(pool).record(run)
     assert record is not None
     assert (record.model_calls, record.interrupted_model_calls) == (1, 1)
+
+
+async def test_an_attempt_reads_only_what_an_earlier_one_left(
+    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(pool.pressure, "took", lambda what, seconds: asked.append(what.partition(" of investi")[0]))
+    run, owner, write, agent = await begun_run(pool)
+    await write.model_call_started(model_call(agent.id, 0, 0, PROMPT))
+    attempt = await next_attempt(pool, run, owner)
+
+    async def taken_over() -> list[str]:
+        again = writer(pool, run, attempt)
+        asked.clear()
+        await again.history()
+        await again.begin_execution(agent)
+        return [what for what in asked if not what.startswith("begin")]
+
+    assert await taken_over() == ["read the history", "load the conversation"]
+
+    again = writer(pool, run, attempt)
+    await again.model_call_started(model_call(agent.id, 1, 2))
+    await again.model_call_finished(model_result(agent.id, 1))
+    await again.tool_call_started(tool_call(agent.id))
+    assert await taken_over() == ["read the history", "load the conversation", "load unanswered tool calls"]
+
+    await again.tool_call_finished(tool_result(agent.id))
+    assert await taken_over() == ["read the history", "read the tool calls", "load the conversation"]

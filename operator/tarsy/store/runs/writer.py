@@ -116,9 +116,11 @@ class RunWriter:
         superseded: Sequence[asyncpg.Record] = ()
         if row["existed"]:
             messages = await self._fetch("messages", "load the conversation", execution=execution.id)
+        if row["left_open"]:
             unanswered = await self._fetch(
                 "unanswered", "load unanswered tool calls", execution=execution.id, investigation=self._investigation
             )
+        if row["compacted"]:
             superseded = await self._fetch("superseded", "load compacted messages", execution=execution.id)
         return rows.execution(execution.id, row, messages, unanswered, superseded)
 
@@ -295,7 +297,9 @@ class RunWriter:
         if self._attempt == 1 and not self._has_written:
             return RunHistory()
         (row,) = await self._fetch("history", "read the history", investigation=self._investigation)
-        calls = await self._fetch("past_calls", "read the tool calls", investigation=self._investigation)
+        calls: Sequence[asyncpg.Record] = ()
+        if row["has_closed"]:
+            calls = await self._fetch("past_calls", "read the tool calls", investigation=self._investigation)
         return rows.history(row, calls)
 
     def _tool_set(self, tools: Sequence[ToolDefinition]) -> tuple[str | None, list[dict[str, Any]] | None]:

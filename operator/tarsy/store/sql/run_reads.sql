@@ -120,9 +120,11 @@ FROM investigation i, LATERAL (
     FROM stage s JOIN execution e ON e.stage = s.id JOIN llm_interaction c ON c.execution = e.id
     WHERE s.investigation = i.id
 ) m, LATERAL (
-    SELECT count(*) AS tool_calls, count(*) FILTER (WHERE s.kind = 'action') AS action_calls, coalesce(max(c.duration_ms), 0) / 1000.0::double precision AS tool_seconds
+    SELECT count(*) FILTER (WHERE c.made) AS tool_calls, count(*) FILTER (WHERE c.made AND s.kind = 'action') AS action_calls,
+        coalesce(max(c.duration_ms) FILTER (WHERE c.made), 0) / 1000.0::double precision AS tool_seconds,
+        coalesce(bool_or(c.state <> 'started'), false) AS has_closed
     FROM stage s JOIN execution e ON e.stage = s.id JOIN mcp_interaction c ON c.execution = e.id
-    WHERE s.investigation = i.id AND c.made
+    WHERE s.investigation = i.id
 ) t
 WHERE i.id = :investigation
 

@@ -160,7 +160,9 @@ WITH {_fence}, interrupted AS (
     RETURNING e.state, e.started_at, e.loop, e.result, e.failure_reason, e.failure_message, e.verdict
 )
 SELECT true AS found, begun.*, EXISTS (SELECT FROM execution WHERE id = :id) AS existed,
-    (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = :id) AS model_calls
+    (SELECT coalesce(max(number) + 1, 0) FROM llm_interaction WHERE execution = :id) AS model_calls,
+    EXISTS (SELECT FROM mcp_interaction WHERE execution = :id AND state = 'started') AS left_open,
+    EXISTS (SELECT FROM superseded WHERE execution = :id) AS compacted
 FROM begun
 
 -- Calls and events that the execution left open (an iteration timed out during a call) are closed with it.
