@@ -264,6 +264,21 @@ def test_a_given_url_is_used_and_nothing_is_started(room: Path, postgres: Callab
     assert not (room / "data").exists()
 
 
+def test_a_given_url_of_this_machine_where_nothing_runs_is_refused_with_the_remedy(
+    postgres: Callable[..., LocalPostgres],
+) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        url = f"postgresql://postgres:pass-word@127.0.0.1:{port}/postgres?sslmode=disable"
+        server = postgres(environ={DATABASE_URL: url})
+        with pytest.raises(PostgresError, match=rf"127\.0\.0\.1:{port}.*`unset TARSY_DATABASE_URL`") as refused:
+            server.start()
+        assert "pass-word" not in str(refused.value)
+        listening.listen()
+        assert server.start() == url
+
+
 @rare
 def test_a_server_that_cannot_start_says_why_with_the_end_of_its_log(
     room: Path, postgres: Callable[..., LocalPostgres]

@@ -30,8 +30,6 @@ OF_KUBERNETES = {
     *("pods", "secret", "secrets", "service", "serviceaccount", "svc", "validatingadmissionpolicies"),
 }
 """Kinds of Kubernetes, as the pages name them."""
-NOT_TRIED = {"operator-sdk": "olm.md", "oras": "helm.md", "kubectl krew": "use.md"}
-"""Programs that cannot be had for the tests, with the page that shows a command of theirs and that nobody ran it."""
 
 
 @cache
@@ -237,10 +235,3 @@ def test_blocks_of_commands_are_the_shell_s() -> None:
         if starts:
             done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, timeout=10)
             assert done.returncode == 0, f"{page}: {done.stderr}"
-
-
-def test_a_page_says_of_a_command_that_could_not_be_run_that_nobody_ran_it() -> None:
-    for program, page in NOT_TRIED.items():
-        assert f"{program} " in pages()[page]
-        assert f"not run: `{program}" in pages()[page].lower(), f"{page}: say that {program} was not run"
-    assert {one.program for one in commands("operator-sdk", "oras")} <= set(NOT_TRIED)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+from urllib.parse import urlsplit
 
 from tarsy_dev.postgres.binaries import Account, PostgresBinaries, find_postgres, server_account
 from tarsy_dev.postgres.child import Child
@@ -22,6 +23,8 @@ DATABASE_URL = "TARSY_DATABASE_URL"
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "shared_buffers": "32MB"}
 NO_FSYNC = {"fsync": "off", "full_page_writes": "off"}
 PORT_TRIES = 5
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ANSWER_SECONDS = 5.0
 FAST_THEN_HARD = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 
 
@@ -57,9 +60,11 @@ class LocalPostgres:
     def start(self) -> str:
         """Starts the server and returns its DSN once it takes connections.
 
-        Raises PostgresError: no binaries, no permission, the directory in use, or no start in time (with the log).
+        Raises PostgresError: no binaries, no permission, the directory in use, or no start in time (with the log); or
+            TARSY_DATABASE_URL names a server of this machine that does not run.
         """
         if url := self._environ.get(DATABASE_URL):
+            _require_running(url)
             return url
         if self._directory is not None:
             raise PostgresError(f"the PostgreSQL over {self._directory.path} was started already: stop it first")
@@ -180,6 +185,21 @@ class LocalPostgres:
         if self._child is not None:
             self._child.stop(FAST_THEN_HARD)
             self._child = None
+
+
+def _require_running(url: str) -> None:
+    """Refuses the address of a server on this machine where nothing listens: that of an earlier `tarsy dev`, mostly."""
+    server = urlsplit(url)
+    if server.hostname not in LOOPBACK:
+        return
+    try:
+        socket.create_connection((server.hostname, server.port or 5432), ANSWER_SECONDS).close()
+    except OSError as error:
+        where = f"{server.hostname}:{server.port or 5432}"
+        raise PostgresError(
+            f"{DATABASE_URL} names a PostgreSQL at {where} that does not run ({error}): "
+            f"`unset {DATABASE_URL}` to get one of its own, or start that one"
+        ) from None
 
 
 def _free_port() -> int:
