@@ -5,6 +5,7 @@ import { openLive } from "./api/live";
 import type { Namespaces, Session } from "./api/types";
 import { applyTheme, isDark, savedTheme } from "./logic/theme";
 import type { Command } from "./logic/commands";
+import { savedNamespace, saveNamespace } from "./logic/questions";
 import { traceLink, type Route } from "./logic/route";
 import { savedZone, saveZone, type Zone } from "./logic/zone";
 import { go, useRoute, useStanding, WorldContext, type World } from "./parts/context";
@@ -18,7 +19,6 @@ import { drawn, entryOf, NAVIGATION } from "./views/table";
 import { ACTIONS, OPTIONS, PALETTE, PROBLEMS } from "./words";
 
 const SHORTCUT = /Mac/.test(navigator.userAgent) ? "⌘ K" : "Ctrl K";
-const NAMESPACE = "tarsy-namespace";
 
 type Who = { kind: "asking" } | { kind: "nobody"; why: string } | { kind: "away"; error: Refused } | Known;
 type Known = { kind: "known"; session: Session; namespaces: Namespaces };
@@ -91,10 +91,7 @@ export function App() {
 }
 
 function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut: () => void }) {
-  const [namespace, setNamespace] = useState(() => {
-    const saved = localStorage.getItem(NAMESPACE) ?? "";
-    return who.namespaces.items.includes(saved) ? saved : "";
-  });
+  const [namespace, setNamespace] = useState(() => savedNamespace(who.namespaces));
   const [theme, setTheme] = useState(savedTheme);
   const live = useMemo(openLive, []);
   useEffect(() => () => live.close(), [live]);
@@ -106,7 +103,7 @@ function Shell({ who, route, onSignOut }: { who: Known; route: Route; onSignOut:
   useFollowNotices();
   const printing = usePrinting();
   const choose = (name: string) => {
-    localStorage.setItem(NAMESPACE, name);
+    saveNamespace(name);
     setNamespace(name);
   };
   const leave = async () => {

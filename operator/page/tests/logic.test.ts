@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { delayOf } from "../src/api/live";
 import type { Finding, Investigation, Item, TimelineMessage, ToldEvent, Trace } from "../src/api/types";
 import { isDoubted, shownConfidence } from "../src/logic/confidence";
-import { ago, cost, duration, pretty } from "../src/logic/format";
+import { ago, clock, cost, duration, moment, pretty, shortMoment } from "../src/logic/format";
 import { groupsOf } from "../src/logic/groups";
 import { merged } from "../src/logic/items";
 import { piecesOf } from "../src/logic/marks";
@@ -238,5 +238,27 @@ describe("a confidence", () => {
       expect(isDoubted(found(one))).toBe(false);
       expect(shownConfidence(found(one))).toBe("High confidence");
     }
+  });
+});
+
+describe("times", () => {
+  const at = "2026-11-28T09:05:03Z";
+  afterEach(() => vi.unstubAllGlobals());
+
+  it("are written in the selected zone, also after it is changed", () => {
+    vi.stubEnv("TZ", "America/New_York");
+    let zone: string | null = "utc";
+    vi.stubGlobal("localStorage", { getItem: () => zone });
+    expect([clock(at), moment(at)]).toEqual(["09:05:03", "28 Nov 2026, 09:05:03 UTC"]);
+    expect([shortMoment(at, Date.parse(at) + 86_399_999), shortMoment(at, Date.parse(at) + 86_400_000)]).toEqual(["09:05", "28 Nov"]);
+    zone = null;
+    expect(clock(at)).toBe("04:05:03");
+    zone = "utc";
+    expect(clock(at)).toBe("09:05:03");
+    vi.unstubAllEnvs();
+  });
+
+  it("that cannot be read are told as such", () => {
+    expect(clock("soon")).toBe("Invalid Date");
   });
 });

@@ -1,4 +1,5 @@
 /** Sends requests to the API of the server that served the web UI; the cookie authenticates them. */
+import { takeEarly } from "./early";
 
 export class Refused extends Error {
   constructor(
@@ -30,10 +31,17 @@ export function queryString(query: Query): string {
   return text ? `?${text}` : "";
 }
 
+/** Returns the URL of a resource of the API, which also identifies its request. */
+export function urlOf(path: string, query: Query = {}): string {
+  return PREFIX + path + queryString(query);
+}
+
 async function ask<T>(method: string, path: string, init: RequestInit = {}): Promise<T> {
   let answer: Response;
+  const url = PREFIX + path;
   try {
-    answer = await fetch(PREFIX + path, { method, credentials: "same-origin", ...init });
+    answer = await (takeEarly(method, url) ?? fetch(url, { method, credentials: "same-origin", ...init }));
+    init.signal?.throwIfAborted();
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Refused(0, "Unreachable", "TARSy does not respond. Is it running?");
@@ -71,6 +79,14 @@ export function signInByCode(code: string): Promise<unknown> {
 
 export function signOut(): Promise<unknown> {
   return ask("DELETE", "/session");
+}
+
+/** Messages of the first page of a timeline, which is shown at once. */
+const FIRST_EVENTS = 200;
+
+/** Returns path and query of the first page of a timeline. */
+export function firstEvents(namespace: string, name: string): [path: string, query: Query] {
+  return [`${pathOf(namespace, name)}/events`, { after: "0", limit: FIRST_EVENTS }];
 }
 
 export function pathOf(namespace: string, name: string): string {

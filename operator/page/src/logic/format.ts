@@ -1,12 +1,26 @@
-/** Formats numbers, amounts and times. An unknown value is a dash, never a zero. */
+/**
+ * Formats numbers, amounts and times. An unknown value is a dash, never a zero.
+ *
+ * Decision: formats of Intl are made once each, when first used: making one takes about as long as drawing a row.
+ */
 import type { Spent } from "../api/types";
 import { NOUNS, PHASES, STEPS } from "../words";
-import { inZone } from "./zone";
+import { inZone, savedZone } from "./zone";
 
-const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
+const SECONDS = { hour: "numeric", minute: "numeric", second: "numeric" } as const;
+const MINUTES = { hour: "2-digit", minute: "2-digit" } as const;
+const DAY = { day: "numeric", month: "short" } as const;
+const WHOLE = { ...DAY, year: "numeric", ...MINUTES, second: "2-digit", timeZoneName: "short" } as const;
+
+const plain = once(() => new Intl.NumberFormat("en"));
+const compact = once(() => new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" }));
+const toSecond = timeFormat(SECONDS);
+const toMinute = timeFormat(MINUTES);
+const toDay = timeFormat(DAY);
+const inFull = timeFormat(WHOLE);
 
 export function count(value: number): string {
-  return value < 10_000 ? value.toLocaleString("en") : NUMBER.format(value);
+  return (value < 10_000 ? plain() : compact()).format(value);
 }
 
 export function tokens(spent: Spent): string {
@@ -49,18 +63,17 @@ export function ago(at: string, now: number): string {
 }
 
 export function clock(at: string): string {
-  return new Date(at).toLocaleTimeString("en-GB", inZone());
+  return toSecond(at);
 }
 
 /** Writes date, time and zone. */
 export function moment(at: string): string {
-  return new Date(at).toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short", ...inZone() });
+  return inFull(at);
 }
 
 /** Writes the time of a moment of the last day, the date of others. */
 export function shortMoment(at: string, now: number): string {
-  const options: Intl.DateTimeFormatOptions = now - Date.parse(at) < 86_400_000 ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
-  return new Date(at).toLocaleString("en-GB", { ...options, ...inZone() });
+  return now - Date.parse(at) < 86_400_000 ? toMinute(at) : toDay(at);
 }
 
 /** Converts a name of the API to words: `timed_out` becomes "timed out". */
@@ -103,4 +116,23 @@ export function pretty(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** Returns a function that makes a value when it is first called. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+/** Returns a function that writes a time in the selected zone. */
+function timeFormat(options: Intl.DateTimeFormatOptions): (at: string) => string {
+  const made = new Map<string, Intl.DateTimeFormat>();
+  return (at) => {
+    const date = new Date(at);
+    if (Number.isNaN(date.getTime())) return String(date);
+    const zone = savedZone();
+    const format = made.get(zone) ?? new Intl.DateTimeFormat("en-GB", { ...options, ...inZone() });
+    made.set(zone, format);
+    return format.format(date);
+  };
 }

@@ -1,6 +1,7 @@
 /** Shows what was asked for and has no run: why, and what to do about it. */
 import type { UnstartedItem, UnstartedPage } from "../api/types";
 import { author } from "../logic/format";
+import { UNSTARTED_LIMIT, unstartedQuestion } from "../logic/questions";
 import { investigationLink } from "../logic/route";
 import { stateOfRequest } from "../logic/unstarted";
 import { COLUMNS, EMPTY, SECTIONS } from "../words";
@@ -10,16 +11,15 @@ import { Severity } from "./RunTable";
 import { Ago } from "./Time";
 
 const SECONDS = 10;
-const LIMIT = 20;
 
 /** Lists alerts without a run and investigations that were not accepted; nothing where there are none. */
 export function UnstartedList({ namespaces }: { namespaces: readonly string[] }) {
-  const page = useGet<UnstartedPage>("/unstarted", { namespace: namespaces, limit: LIMIT }, SECONDS).value;
+  const page = useGet<UnstartedPage>("/unstarted", unstartedQuestion(namespaces), SECONDS).value;
   const now = useNow(Boolean(page?.items.length));
   if (!page || page.items.length === 0) return null;
   return (
     <section className="unstarted" aria-label={SECTIONS.unstarted}>
-      <h2>{SECTIONS.unstarted} <span className="hint">{page.continue ? `${LIMIT}+` : page.items.length}</span></h2>
+      <h2>{SECTIONS.unstarted} <span className="hint">{page.continue ? `${UNSTARTED_LIMIT}+` : page.items.length}</span></h2>
       <table className="list">
         <thead>
           <tr>

@@ -3,6 +3,7 @@ import { createContext, useContext, useEffect, useRef, useState, useSyncExternal
 import { get, Refused, type Query } from "../api/client";
 import type { Live, Standing } from "../api/live";
 import type { Namespaces, Session } from "../api/types";
+import { scopeOf } from "../logic/questions";
 import { parse, type Route } from "../logic/route";
 
 export type World = {
@@ -23,8 +24,7 @@ export function useWorld(): World {
 
 /** Returns the namespaces for a list request; empty: all namespaces. */
 export function scope(world: World): string[] {
-  if (world.namespace) return [world.namespace];
-  return world.namespaces.everywhere ? [] : world.namespaces.items.slice(0, 20);
+  return scopeOf(world.namespaces, world.namespace);
 }
 
 export function useRoute(): Route {

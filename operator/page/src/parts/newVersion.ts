@@ -5,7 +5,7 @@ import { isOther, scriptsOf } from "../logic/version";
 
 const SECONDS = 300;
 
-/** Asks now and then, and when a lost connection is there again. */
+/** Asks now and then, and when a connection is open, which may have been lost. */
 export function useNewVersion(standing: Standing): boolean {
   const [other, setOther] = useState(false);
   useEffect(() => {
@@ -21,7 +21,7 @@ export function useNewVersion(standing: Standing): boolean {
         // the server is away, which the live connection tells
       }
     };
-    void ask();
+    if (standing === "open") void ask();
     const timer = setInterval(() => void ask(), SECONDS * 1000);
     return () => {
       abort.abort();

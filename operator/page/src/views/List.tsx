@@ -3,7 +3,8 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import type { Item, ItemList, ServerMessage } from "../api/types";
 import { counted } from "../logic/format";
 import { merged } from "../logic/items";
-import { FILTERS, listLink, questionOf, type ListQuery } from "../logic/route";
+import { activeQuestion, isApart, LIMIT, listQuestion, pageQuestion, showsUnstarted } from "../logic/questions";
+import { listLink, type ListQuery } from "../logic/route";
 import { ACTIVE, FINISHED, isFinished } from "../logic/timeline";
 import { go, scope, useGet, useKeys, useNow, useTitle, useWorld } from "../parts/context";
 import { ListFilters, SortSelect } from "../parts/ListFilters";
@@ -13,22 +14,19 @@ import { RunTable } from "../parts/RunTable";
 import { UnstartedList } from "../parts/Unstarted";
 import { ACTIONS, EMPTY, SECTIONS, VIEWS } from "../words";
 
-const LIMIT = 50;
 const MOST_COUNTED = 1000;
 
 export function List({ query }: { query: ListQuery }) {
   useTitle(VIEWS.investigations);
   const world = useWorld();
   const namespaces = scope(world);
-  const question = useMemo(() => ({ ...questionOf(query), namespace: namespaces, limit: LIMIT }), [query, namespaces.join()]);
-  const asked = JSON.stringify(question);
-  // What runs is listed apart, unless a phase or a text is asked for.
-  const apart = !query.state && !query.search;
+  const asked = JSON.stringify(listQuestion(query, namespaces));
+  const apart = isApart(query);
   const [pages, setPages] = useState<{ asked: string; tokens: string[] }>({ asked, tokens: [] });
   const tokensBefore = pages.asked === asked ? pages.tokens : [];
   const token = tokensBefore.at(-1);
-  const running = useGet<ItemList>(apart && !token ? "/investigations" : null, { ...question, sort: query.sort === "oldest" ? "oldest" : "newest", state: ACTIVE });
-  const page = useGet<ItemList>("/investigations", { ...question, ...(apart ? { state: FINISHED } : {}), continue: token });
+  const running = useGet<ItemList>(apart && !token ? "/investigations" : null, activeQuestion(query, namespaces));
+  const page = useGet<ItemList>("/investigations", pageQuestion(query, namespaces, token));
   const [changes, setChanges] = useState<ReadonlyMap<string, Item>>(new Map());
   const search = useRef<HTMLInputElement>(null);
 
@@ -62,7 +60,7 @@ export function List({ query }: { query: ListQuery }) {
 
   const set = (changed: ListQuery) => go(listLink({ ...query, ...changed }), true);
   const powerless = world.namespaces.items.length === 0 && !world.namespaces.everywhere;
-  const filtered = FILTERS.some((name) => query[name]);
+  const filtered = !showsUnstarted(query);
   const newest = (query.sort ?? "newest") === "newest";
   const waiting = items.waiting + (apart ? active.waiting : 0);
   const none = page.value !== null && items.shown.length === 0 && shownActive.length === 0;

@@ -1,13 +1,12 @@
 /** Follows one investigation: reads its past with REST, page by page, then subscribes over the live connection. */
 import { useEffect, useState } from "react";
-import { get, pathOf, Refused } from "../api/client";
+import { firstEvents, get, pathOf, Refused } from "../api/client";
 import type { Live } from "../api/live";
 import type { Events, ServerMessage } from "../api/types";
 import { Streams } from "../logic/streams";
 import { EMPTY, type Timeline } from "../logic/timeline";
 
-/** Messages of the first page, which is shown at once, and of each further one. */
-const FIRST_PAGE = 200;
+/** Messages of each page after the first, which is shown at once. */
 const PAGE = 1000;
 /** Milliseconds between two renderings while further pages are read. */
 const BETWEEN = 500;
@@ -34,8 +33,10 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
     let shownAt = -BETWEEN;
     /** Reads all changes after a cursor; returns the cursor after the last one. */
     const past = async (after: string): Promise<string> => {
-      for (let limit = after === "0" ? FIRST_PAGE : PAGE; ; limit = PAGE) {
-        const page = await get<Events>(`${pathOf(namespace, name)}/events`, { after, limit }, abort.signal);
+      const path = `${pathOf(namespace, name)}/events`;
+      for (;;) {
+        const [, query] = after === "0" ? firstEvents(namespace, name) : [path, { after, limit: PAGE }];
+        const page = await get<Events>(path, query, abort.signal);
         after = page.id;
         take(page.items, page.more);
         if (!page.more) return after;
