@@ -1,5 +1,6 @@
 """Tests the web UI in a browser."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -318,3 +319,33 @@ async def _viewer(site: Site, namespace: str) -> None:
         "subjects": [{"kind": "ServiceAccount", **account}],
     }
     await put(site.stack.client, binding)
+
+
+async def test_a_view_that_is_opened_sends_its_requests_once_and_before_the_program_has_come(site: Site) -> None:
+    site.model.open_gate(GATE)
+    path = await site.alert()
+    async with site.page() as page:
+        sent: list[str] = []
+        released = asyncio.Event()
+
+        async def held(route: Any) -> None:
+            await released.wait()
+            await route.continue_()
+
+        await site.signed_in(page, path)
+        await page.get_by_role("heading", name="Finding").wait_for()
+        await page.locator(".title-row .badge.state-completed").wait_for()
+        await page.get_by_role("heading", name="Executive summary").wait_for()
+        await page.wait_for_load_state("networkidle")
+        await page.route(re.compile(r"/assets/start-[^/]*\.js$"), held)
+        page.on("request", lambda request: sent.append(request.url.removeprefix(site.stack.http_url)))
+        namespace, name = path.split("/")[2:]
+        run = f"/api/v1/namespaces/{namespace}/investigations/{name}"
+        early = ["/api/v1/session", "/api/v1/namespaces", run, f"{run}/events?after=0&limit=200"]
+        async with page.expect_response(lambda answer: early[-1] in answer.url):
+            await page.reload(wait_until="commit")
+        assert [one for one in sent if "/api/" in one] == early
+        released.set()
+        await page.get_by_role("heading", name="Finding").wait_for()
+        await page.wait_for_load_state("networkidle")
+        assert [sent.count(one) for one in early] == [1, 1, 1, 1]

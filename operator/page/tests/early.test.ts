@@ -62,7 +62,7 @@ describe("the requests of the first view", () => {
 
   it("are the first events and the investigation where one is open", async () => {
     await requestFirst("#/investigations/shop/one?event=e");
-    expect(asked.slice(2)).toEqual([`GET ${URL_}/events?after=0&limit=200`, `GET ${URL_}`]);
+    expect(asked.slice(2)).toEqual([`GET ${URL_}`, `GET ${URL_}/events?after=0&limit=200`]);
   });
 
   it("are none before a sign-in link is redeemed, and stop at a session that is refused", async () => {

@@ -19,8 +19,8 @@ export async function requestFirst(hash: string): Promise<void> {
   try {
     if (!(await session).ok) return;
     if (route.view === "investigation") {
+      startEarly(urlOf(pathOf(route.namespace, route.name))); // nothing is drawn without it
       startEarly(urlOf(...firstEvents(route.namespace, route.name)));
-      startEarly(urlOf(pathOf(route.namespace, route.name)));
     }
     const answer = await namespaces;
     if (route.view === "list" && answer.ok) requestList(route.query, (await answer.clone().json()) as Namespaces);

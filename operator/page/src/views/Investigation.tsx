@@ -1,5 +1,5 @@
 /** Shows one investigation live: alert, stages, timeline, finding, questions. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { pathOf, post, Refused } from "../api/client";
 import type { Investigation, UnstartedItem } from "../api/types";
 import { author, between, moment, wordOf } from "../logic/format";
@@ -46,10 +46,18 @@ export function InvestigationPage({ namespace, name, event, quote }: Props) {
   // Usage, agents and conditions come from the record: read them again after changes of a stage, and while it runs.
   const steps = `${state}/${[...timeline.stages.values()].map((stage) => `${stage.state}${stage.agentsFinished}`).join()}/${error?.status}`;
   const again = whole.again;
+  // The record that is read beside the whole timeline is as new, if the run had ended.
+  const opened = useRef(true);
+  const ended = useRef(false);
+  ended.current = item !== null && finished && item.state === run?.state;
   useEffect(() => {
-    const timer = setTimeout(again, 300);
+    if (loading && !error) return;
+    const timer = setTimeout(() => {
+      if (!opened.current || !ended.current) again();
+      opened.current = false;
+    }, 300);
     return () => clearTimeout(timer);
-  }, [steps]);
+  }, [steps, loading]);
   useEffect(() => {
     if (finished) return;
     const timer = setInterval(again, 5000);

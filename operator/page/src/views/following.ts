@@ -10,6 +10,8 @@ import { EMPTY, type Timeline } from "../logic/timeline";
 const PAGE = 1000;
 /** Milliseconds between two renderings while further pages are read. */
 const BETWEEN = 500;
+/** Milliseconds to wait for a frame. */
+const LATEST_FRAME = 200;
 
 /** `timeline`: without the words that arrived since an event began or ended; `streams` has them. */
 export type Following = { timeline: Timeline; streams: Streams; error: Refused | null; loading: boolean };
@@ -35,11 +37,13 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
     const past = async (after: string): Promise<string> => {
       const path = `${pathOf(namespace, name)}/events`;
       for (;;) {
-        const [, query] = after === "0" ? firstEvents(namespace, name) : [path, { after, limit: PAGE }];
+        const first = after === "0";
+        const [, query] = first ? firstEvents(namespace, name) : [path, { after, limit: PAGE }];
         const page = await get<Events>(path, query, abort.signal);
         after = page.id;
         take(page.items, page.more);
         if (!page.more) return after;
+        if (first) await drawn(); // the next page would take the time that drawing this one needs
       }
     };
     const failed = (error: unknown) => {
@@ -69,4 +73,15 @@ export function useFollowing(live: Live, namespace: string, name: string): Follo
     };
   }, [live, namespace, name, turn]);
   return found;
+}
+
+/** Waits until a frame is drawn; a hidden tab draws none. */
+function drawn(): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, LATEST_FRAME);
+    requestAnimationFrame(() => {
+      clearTimeout(timer);
+      setTimeout(resolve);
+    });
+  });
 }
