@@ -1,20 +1,21 @@
-import { defineConfig, type HtmlTagDescriptor, type Plugin } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
-/** Names the program in the document, so that it loads beside the entry, which imports it after the first requests. */
-const preloadProgram: Plugin = {
-  name: "preload-program",
+const PROGRAM = "start";
+
+/** Names the program as the second script of the document: both load at once, and the first sends its requests first. */
+const programScript: Plugin = {
+  name: "program-script",
   transformIndexHtml: {
     order: "post",
-    handler(_, { bundle = {}, chunk }) {
-      const named = new Set<string>();
-      const name = (file: string) => {
-        const found = bundle[file];
-        if (found?.type !== "chunk" || named.has(file) || file === chunk?.fileName || chunk?.imports.includes(file)) return;
-        named.add(file);
-        found.imports.forEach(name);
-      };
-      chunk?.dynamicImports.forEach(name);
-      return [...named].map((file): HtmlTagDescriptor => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `/page/${file}` }, injectTo: "head" }));
+    handler(_, { bundle, chunk }) {
+      const chunks = Object.values(bundle ?? {}).filter((one) => one.type === "chunk");
+      const program = chunks.find((one) => one.isEntry && one.name === PROGRAM);
+      const src = program ? `/page/${program.fileName}` : `/src/${PROGRAM}.tsx`; // without a bundle, sources are served
+      const imported = program?.imports.filter((file) => !chunk?.imports.includes(file)) ?? [];
+      return [
+        { tag: "script", attrs: { type: "module", crossorigin: true, src }, injectTo: "head" },
+        ...imported.map((file) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `/page/${file}` }, injectTo: "head" as const })),
+      ];
     },
   },
 };
@@ -22,8 +23,9 @@ const preloadProgram: Plugin = {
 // The web UI is served at `/`, its assets below /page/assets (operator/tarsy/http/web_ui.py).
 export default defineConfig({
   base: "/page/",
-  plugins: [preloadProgram],
+  plugins: [programScript],
   build: {
+    rolldownOptions: { input: { index: "index.html", [PROGRAM]: `src/${PROGRAM}.tsx` } },
     outDir: "../tarsy/http/page",
     emptyOutDir: true,
     target: "es2022",

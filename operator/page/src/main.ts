@@ -1,8 +1,8 @@
 /**
- * Starts the web UI: sends the requests of the first view, then loads the program that draws it.
+ * Sends the requests of the first view, before the program that draws it (start.tsx) is there.
  *
- * Decision: this file and what it imports are small, so that the requests do not wait for React. The document names the
- * rest as a module to preload (vite.config.ts), so it comes at the same time.
+ * Decision: this file and what it imports are small, so that the requests do not wait for React. The program is the second
+ * script of the document (vite.config.ts): it loads at the same time, and starts as soon as this one has run.
  */
 import { requestFirst } from "./api/first";
 import { applyTheme, savedTheme } from "./logic/theme";
@@ -12,4 +12,3 @@ applyTheme(savedTheme());
 // After an upgrade, chunks of the previous build do not exist any more: load the current build.
 addEventListener("vite:preloadError", () => location.reload());
 void requestFirst(location.hash);
-void import("./start");
