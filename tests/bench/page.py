@@ -62,6 +62,11 @@ _KEYS = """() => {
   addEventListener('keydown', answered, true);
 }"""
 _FOCUS = "(label) => document.querySelector(`input[aria-label='${label}']`).focus()"
+_FIELD = """() => {
+  const look = () => (document.querySelector('input[type=search]') ? (window.field_ = performance.now()) : again());
+  const again = () => requestAnimationFrame(look);
+  look();
+}"""
 _SHIFTS = """() => {
   window.shifted_ = 0;
   const sum = (all) => { for (const one of all.getEntries()) if (!one.hadRecentInput) window.shifted_ += one.value; };
@@ -150,6 +155,7 @@ class Look:
             token = await self._stack.client.create_token(SYSTEM, "you")
             await context.add_cookies([{"name": COOKIE, "value": token, "url": self._stack.http_url}])
             page = await context.new_page()
+            await page.add_init_script(f"({_FIELD})()")
             page.set_default_timeout(PATIENCE_MS)
             await page.goto(f"{self._stack.http_url}/#{path}", wait_until="commit")
             yield page
@@ -158,26 +164,33 @@ class Look:
 
     async def opened(self, name: str, path: str, there: str, search: str, times: int, aim: str) -> list[Figure]:
         """How soon a view is there and answers a key, how soon it answers further ones, and how far it shifts."""
-        shown, usable, further, shifts = [], [], list[float](), []
+        fields, shown, usable, further, shifts, threads = [], [], [], list[float](), [], []
         for number in range(times + 1):
             async with self._page(path) as page:
                 at = await _seconds(page, there)
                 await page.evaluate(_FOCUS, search)  # Playwright's own search for it would add its time
                 await page.keyboard.press("z")
                 taken = await _seconds(page, "document.activeElement.value === 'z'")
+                devtools = await page.context.new_cdp_session(page)
+                await devtools.send("Performance.enable")
+                spent = await _spent(devtools)
                 await page.evaluate(_SHIFTS)
                 await page.evaluate(_KEYS)
                 await page.keyboard.type(TYPED, delay=150)
                 await _seconds(page, f"window.answers_.length === {len(TYPED)}")
                 if number:  # the first one warms up the server
+                    fields.append(await page.evaluate("window.field_ / 1000"))
+                    threads.append(1000 * spent["ThreadTime"])
                     shown.append(at)
                     usable.append(taken)
                     further += await page.evaluate("window.answers_")
                     shifts.append(await page.evaluate("window.shifted_"))
         return [
+            *spread(f"{name}: its search field is there", fields, "s"),
             *spread(f"{name}: on the screen", shown, "s"),
             *spread(f"{name}: answers a key", usable, "s", aim),
             *spread(f"{name}: answers a key afterwards", further, "ms", "< 100 ms"),
+            *spread(f"{name}: processor time of the main thread until then", threads, "ms"),
             Figure(f"{name}: layout shift, the most", max(shifts), "", "< 0.1"),
         ]
 
@@ -214,7 +227,7 @@ class Look:
         return [
             Figure("agents that spoke until the end of the count", speaking, "agents"),
             Figure("frames while they spoke", len(gaps), "frames", detail=[round(gap, 1) for gap in gaps]),
-            Figure("frames that came late", _late(gaps), "%"),
+            Figure("frames that came late", _late(gaps), "%", "< 1 %"),
             Figure("a frame, p99", percentile(gaps, 0.99), "ms"),
             Figure("a frame, the longest", max(gaps), "ms"),
             Figure("late where nothing happens", _late(idle), "%"),
