@@ -646,4 +646,5 @@ async def test_call_takes_one_statement_a_boundary_with_and_without_a_quota(dsn:
                 connection.add_query_logger(lambda query, seen=seen: seen.append(query.query))
             await begun.write.model_call_started(a_call(begun.agent.id, number))
             await begun.write.model_call_finished(model_result(begun.agent.id, number))
+            await asyncio.sleep(0)  # asyncpg tells its loggers in the next turn of the loop
             assert len(seen) == 2
