@@ -52,6 +52,8 @@ class UsageEstimate:
     @property
     def cost_usd(self) -> Decimal | None:
         """US dollars; None without rates."""
+        if self.rates is None:
+            return None
         written = self.input_tokens if self.writes_cache else 0
         usage = Usage(input_tokens=self.input_tokens, output_tokens=self.output_tokens, cache_write_tokens=written)
         return cost(usage, self.rates)
@@ -103,6 +105,8 @@ class BudgetTracker:
         history = history or RunHistory()
         self.run = run or UUID(int=0)
         self._budget = budget or PlannedBudget()
+        self.bounded = self._budget != PlannedBudget()
+        """Whether the run has any limit."""
         self._clock = clock
         self._began = clock() - history.seconds
         self._tokens = history.tokens
@@ -118,11 +122,6 @@ class BudgetTracker:
         self._synthesis = False
         self.exceeded = history.exceeded
         self.tokens_per_byte: float | None = None
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the run has any limit."""
-        return self._budget != PlannedBudget()
 
     @property
     def tool_calls(self) -> int:

@@ -85,6 +85,7 @@ class RunWriter:
         self._steps = HeldSteps(self._write, hold_seconds)
         self._results = WrittenResults(complete=alone)
         self._tool_sets: set[str] = set()
+        self._hashed: dict[UUID, tuple[tuple[ToolDefinition, ...], str]] = {}
         self._has_written = False
 
     @asynccontextmanager
@@ -134,7 +135,7 @@ class RunWriter:
         Raises:
             QuotaRefused: a quota has no room for its worst case; nothing of this step is written.
         """
-        tool_set, definitions = self._tool_set(call.tools)
+        tool_set, definitions = self._tool_set(call.execution, call.tools)
         try:
             await self._steps.write(steps.model_call_started(call, events, tool_set, definitions))
         except QuotaRefused as refused:
@@ -267,7 +268,7 @@ class RunWriter:
             offered: what an agent is offered.
         """
         servers = sorted(found)
-        tool_set, definitions = self._tool_set(offered.tools)
+        tool_set, definitions = self._tool_set(offered.execution, offered.tools)
         values = {
             "servers": servers,
             "pins": [dict(found[server]) for server in servers],
@@ -302,11 +303,17 @@ class RunWriter:
             calls = await self._fetch("past_calls", "read the tool calls", investigation=self._investigation)
         return rows.history(row, calls)
 
-    def _tool_set(self, tools: Sequence[ToolDefinition]) -> tuple[str | None, list[dict[str, Any]] | None]:
+    def _tool_set(
+        self, execution: UUID, tools: Sequence[ToolDefinition]
+    ) -> tuple[str | None, list[dict[str, Any]] | None]:
         """Returns the hash of the definitions, and the definitions when this writer has not stored them yet."""
         if not tools:
             return None, None
+        known, digest = self._hashed.get(execution, ((), ""))
+        if digest in self._tool_sets and tuple(tools) == known:
+            return digest, None
         definitions, digest = columns.tool_set(tools)
+        self._hashed[execution] = tuple(tools), digest
         return digest, None if digest in self._tool_sets else definitions
 
     async def _write(self, step: Step, seconds: float | None) -> asyncpg.Record:
