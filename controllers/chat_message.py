@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from tarsy.controllers.investigation import mask_alert
 from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.lookup import look_up
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.runs.acceptance import rejected, wait_for_acceptance, was_given_up
+from tarsy.controllers.runs.alert_of_run import mask_alert
 from tarsy.controllers.runs.authorization import authorization_refusal, timeline_read
 from tarsy.controllers.runs.chat_projection import project_answer
 from tarsy.controllers.runs.inputs import NotYet

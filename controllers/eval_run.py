@@ -29,7 +29,8 @@ from tarsy.evals.verdict import Verdict
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import EvalRun
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.judging.evals import EvalRunRecord, Evals
+from tarsy.store.judging.eval_rows import EvalRunRecord
+from tarsy.store.judging.evals import Evals
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks at the samples of a run: the end of an Investigation does not queue its EvalRun."""

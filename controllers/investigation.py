@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from tarsy.controllers.machinery.cache import Key, UnreadableObject
+from tarsy.controllers.machinery.cache import Key
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.expiry import expire
 from tarsy.controllers.machinery.status import write_status
 from tarsy.controllers.promotion.planning import PlanSource, plan_source
 from tarsy.controllers.runs.acceptance import rejected, tell_rerun, wait_for_acceptance, was_given_up
+from tarsy.controllers.runs.alert_of_run import alert_of_run, alert_uid, is_scheduled, mask_alert, named_alert
 from tarsy.controllers.runs.authorization import (
     RequiredRead,
     alert_read,
@@ -47,12 +48,10 @@ from tarsy.controllers.runs.restored import accepted_as, alert_has_another, made
 from tarsy.controllers.runs.run_secret import make_run_secret, remove_run_secret, revoke_run_secret
 from tarsy.controllers.runs.run_texts import run_runbook, skill_sources
 from tarsy.controllers.runs.skill_texts import freeze_skills
-from tarsy.controllers.schedules.alerts import SCHEDULE_LABEL
 from tarsy.evidence.alert_words import alert_words
 from tarsy.evidence.history.kinds import HISTORY_LABEL
-from tarsy.masking import InvalidPattern, mask_or_fail, usable
 from tarsy.plan.errors import FieldPath, PlanInvalid
-from tarsy.plan.model import MaskingPlan, Plan
+from tarsy.plan.model import Plan
 from tarsy.plan.resolve import PlanRequest, resolve
 from tarsy.plan.select import NoChain, select
 from tarsy.plan.what_if import with_provider, without_other_providers
@@ -153,7 +152,7 @@ async def _finished_without_record(investigation: Investigation, context: Reconc
     if accepted is not None:
         copy = accepted != investigation.metadata.uid
     elif made_for_alert(investigation):
-        alert = await _named_alert(investigation, context)
+        alert = await named_alert(investigation, context)
         copy = isinstance(alert, Alert) and alert_has_another(investigation, alert)
     if copy:
         return "Restored", "This is a copy of an investigation that ran before; create a new one to run it again."
@@ -173,7 +172,7 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
     if investigation.spec.replay is not None:
         return await _plan_replay(investigation, investigation.spec.replay, context)
     meta, spec = investigation.metadata, investigation.spec
-    alert, source, named_by = await _alert(investigation, context)
+    alert, source, named_by = await alert_of_run(investigation, context)
     chain_ref = (spec.chain_ref.name, FieldPath.of(investigation) / "chainRef" / "name") if spec.chain_ref else None
     try:
         chain = select(
@@ -216,8 +215,8 @@ async def _plan(investigation: Investigation, context: ReconcileContext) -> NewR
         plan=plan,
         priority=PRIORITIES[alert.severity],
         severity=alert.severity,
-        scheduled=await _is_scheduled(investigation, context),
-        alert_uid=_alert_uid(investigation, context),
+        scheduled=await is_scheduled(investigation, context),
+        alert_uid=alert_uid(investigation, context),
         retry_of=spec.retry_of,
         author=spec.author.to_dict() if spec.author else {},
         keys=run_keys(alert, words),
@@ -350,74 +349,6 @@ async def _may_read(
 async def _as_told(found: Iterable[Precedent], plan: Plan, context: ReconcileContext) -> list[Precedent]:
     """Returns precedents as they are stored for a run: with secrets masked, and within their limits."""
     return [told_precedent(one, await mask_alert(one.summary, plan.alert_masking, context)) for one in found]
-
-
-async def mask_alert(text: str, setting: MaskingPlan | None, context: ReconcileContext) -> str:
-    """Masks the text of an alert, a runbook or a question before it is stored (`tarsy.masking.mask_or_fail`).
-
-    Of a setting that cannot be used whole (its object is not Ready and says why), all that can be used is.
-
-    Args:
-        text: the text.
-        setting: alertMasking of the namespace; None: the default.
-        context: of the reconcile.
-    """
-    mask = context.mask
-    if setting is not None:
-        try:
-            mask = await asyncio.to_thread(context.mask_of, setting)
-        except InvalidPattern as error:
-            _log.warning("parts of the namespace's alertMasking are invalid and ignored: %s", error.sentence)
-            mask = await asyncio.to_thread(lambda: context.mask_of(usable(setting)))
-    return await asyncio.to_thread(mask_or_fail, mask, text, "a text of an alert")
-
-
-async def _alert(
-    investigation: Investigation, context: ReconcileContext
-) -> tuple[AlertContent, FieldPath, Author | None]:
-    """Returns the alert of an investigation, the path of the field that holds it, and its author."""
-    spec, meta = investigation.spec, investigation.metadata
-    if spec.alert is not None:
-        return spec.alert, FieldPath.of(investigation) / "alert", spec.author
-    if spec.alert_ref is None:
-        raise NotYet("AlertMissing", "spec: set exactly one of alertRef and alert; retryOf does not replace them")
-    alert = await _named_alert(investigation, context)
-    if isinstance(alert, UnreadableObject):
-        raise NotYet("AlertInvalid", str(alert.error))
-    if alert is None:
-        where = f"{meta.namespace}/{spec.alert_ref.name}"
-        raise NotYet("AlertMissing", f"spec.alertRef.name: Alert {where} does not exist; create it, or name another")
-    if spec.alert_ref.uid and spec.alert_ref.uid != alert.metadata.uid:
-        text = f"spec.alertRef.uid: {alert} has another uid, as it was created anew; remove uid to investigate it"
-        raise NotYet("AlertReplaced", text)
-    return alert.spec, FieldPath.of(alert), alert.spec.author
-
-
-def _alert_uid(investigation: Investigation, context: ReconcileContext) -> str | None:
-    """Returns the uid of the Alert of an investigation, which its author need not have named; None without one."""
-    ref = investigation.spec.alert_ref
-    if ref is None or ref.uid:
-        return ref.uid if ref is not None else None
-    alert = context.cache.get(Alert, investigation.metadata.namespace, ref.name)
-    return alert.metadata.uid if alert is not None else None
-
-
-async def _named_alert(investigation: Investigation, context: ReconcileContext) -> Alert | UnreadableObject | None:
-    """Finds the Alert of an `alertRef` in the cache, else in the API; None without one."""
-    ref, namespace = investigation.spec.alert_ref, investigation.metadata.namespace
-    if ref is None:
-        return None
-    if (alert := context.cache.get(Alert, namespace, ref.name)) is not None:
-        return alert
-    # The watch may tell of the Investigation before it tells of the Alert.
-    raw = await context.kubernetes.client.find(Alert.KIND, namespace, ref.name)
-    found = context.cache.find(context.cache.put(raw)) if raw else None
-    return found if isinstance(found, Alert | UnreadableObject) else None
-
-
-async def _is_scheduled(investigation: Investigation, context: ReconcileContext) -> bool:
-    alert = await _named_alert(investigation, context)
-    return isinstance(alert, Alert) and SCHEDULE_LABEL in (alert.metadata.labels or {})
 
 
 def _finish_time(investigation: Investigation) -> datetime | None:

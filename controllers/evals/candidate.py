@@ -25,7 +25,8 @@ from tarsy.plan.what_if import is_stranger
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite, LLMProvider
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.judging.evals import Evals, NewEvalRun
+from tarsy.store.judging.eval_rows import NewEvalRun
+from tarsy.store.judging.evals import Evals
 
 REVISION_DIGITS = 16
 """Hexadecimal digits of a revision in a status."""

@@ -18,7 +18,7 @@ from tarsy.evals.checklist import CheckedAnswer, judge_checks, judged_text, unan
 from tarsy.evals.expectations import Checked
 from tarsy.record.finding import Finding
 from tarsy.runtime.judge_call import stored_answer
-from tarsy.store.judging.evals import EvalRunRecord
+from tarsy.store.judging.eval_rows import EvalRunRecord
 from tarsy.store.judging.judge_calls import INTERRUPTED, JudgeCall, JudgeItem, JudgeUsage
 
 MOST_ATTEMPTS = 3

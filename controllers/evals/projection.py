@@ -22,7 +22,7 @@ from tarsy.resources.v1alpha1.eval_run import (
     MeasuredCandidate,
     OutcomeCounts,
 )
-from tarsy.store.judging.evals import CaseTotals, EvalRunRecord, EvalUsage
+from tarsy.store.judging.eval_rows import CaseTotals, EvalRunRecord, EvalUsage
 from tarsy.store.judging.judge_calls import JudgeUsage
 
 CANCELLED = "Cancelled"

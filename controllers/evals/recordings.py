@@ -18,7 +18,8 @@ from tarsy.evals.cassette import Cassette, CassetteError, read_cassette
 from tarsy.plan.errors import FieldPath
 from tarsy.resources.v1alpha1 import EvalSuite
 from tarsy.resources.v1alpha1.eval_suite import CaseSource
-from tarsy.store.judging.evals import Evals, NewCase
+from tarsy.store.judging.eval_rows import NewCase
+from tarsy.store.judging.evals import Evals
 
 
 async def store_case(suite: EvalSuite, index: int, namespace_uid: str, evals: Evals, context: ReconcileContext) -> str:

@@ -26,7 +26,8 @@ from tarsy.resources.meta import API_VERSION
 from tarsy.resources.parse import parse_as
 from tarsy.resources.v1alpha1 import EvalRun, Investigation
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
-from tarsy.store.judging.evals import BegunSample, EndedSample, EvalRunRecord, Evals, EvalUsage, RecordedToolCall
+from tarsy.store.judging.eval_rows import BegunSample, EndedSample, EvalRunRecord, EvalUsage, RecordedToolCall
+from tarsy.store.judging.evals import Evals
 
 RUN_LABEL = "tarsy.dev/eval-run-uid"
 """Label of an Investigation that is a sample, with the uid of its EvalRun."""

@@ -31,7 +31,7 @@ from tarsy.resources.v1alpha1.alert import AlertContent
 from tarsy.resources.v1alpha1.common import ConfigMapKeyRef, NameRef, ObjectRef
 from tarsy.resources.v1alpha1.eval_suite import CaseSource
 from tarsy.resources.v1alpha1.investigation import EvalCaseRef, Replay
-from tarsy.store.judging.evals import StoredRecording
+from tarsy.store.judging.eval_rows import StoredRecording
 from tarsy.store.judging.replays import ReplaySource
 
 _RECORDED = "(recorded)"

@@ -2,7 +2,7 @@
 
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
 from tarsy.resources.v1alpha1.judge import JudgeBudget
-from tarsy.store.judging.evals import EvalUsage
+from tarsy.store.judging.eval_rows import EvalUsage
 from tarsy.store.judging.judge_calls import JudgeUsage
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tarsy.evals.agreement import JudgeAgreement
 from tarsy.evals.cases import EvalTerms
 from tarsy.evals.verdict import CaseSamples, SuiteVerdict, decide
-from tarsy.store.judging.evals import CaseTotals
+from tarsy.store.judging.eval_rows import CaseTotals
 
 
 def run_verdict(terms: EvalTerms, totals: Sequence[CaseTotals], agreement: JudgeAgreement | None) -> SuiteVerdict:

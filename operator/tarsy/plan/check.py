@@ -25,7 +25,8 @@ from tarsy.resources.v1alpha1.chain import Chain
 from tarsy.resources.v1alpha1.common import FallbackEntry, McpSelection, SecretKeyRef
 from tarsy.resources.v1alpha1.investigation_defaults import InvestigationDefaults
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
-from tarsy.resources.v1alpha1.mcp_server import Header, MCPServer
+from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.transport import Header
 from tarsy.resources.v1alpha1.workload import EnvVar
 
 Nameable = type[Agent] | type[LLMProvider] | type[MCPServer]

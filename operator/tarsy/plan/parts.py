@@ -49,7 +49,8 @@ from tarsy.resources.v1alpha1.evidence import EvidenceDeclaration
 from tarsy.resources.v1alpha1.extraction import IDENTIFIER_LENGTH, QUOTE_LENGTH, ExtractionRule
 from tarsy.resources.v1alpha1.llm_provider import LLMProvider
 from tarsy.resources.v1alpha1.masking import Masking
-from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, MCPServer
+from tarsy.resources.v1alpha1.mcp_server import MCPServer
+from tarsy.resources.v1alpha1.transport import CaSource, Header
 from tarsy.resources.v1alpha1.workload import EnvVar
 
 

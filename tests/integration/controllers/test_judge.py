@@ -196,7 +196,7 @@ async def test_what_is_wrong_with_judge_and_labels_is_told(desk: Desk) -> None:
 
 
 async def test_first_end_of_a_call_stays_and_one_answer_is_enough(desk: Desk) -> None:
-    from tarsy.store.judging.evals import NewEvalRun
+    from tarsy.store.judging.eval_rows import NewEvalRun
     from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeItem
 
     run, item = uuid4(), JudgeItem("oom", "sample", 0)

@@ -8,7 +8,8 @@ from integration.http.site import Site, Visitor, condition, uid
 from integration.store.build import worker
 from tarsy.record.judging.replay import ReplayReport
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.judging.evals import EndedSample, Evals, NewEvalRun
+from tarsy.store.judging.eval_rows import EndedSample, NewEvalRun
+from tarsy.store.judging.evals import Evals
 from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
 from tarsy.store.runs.claims import Claims
 from tarsy.store.runs.lifecycle import Runs

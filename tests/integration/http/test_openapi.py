@@ -27,7 +27,8 @@ from integration.store.build import (
 from tarsy.record import ids
 from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.run import RunOutcome, State
-from tarsy.store.judging.evals import EndedSample, Evals, NewEvalRun
+from tarsy.store.judging.eval_rows import EndedSample, NewEvalRun
+from tarsy.store.judging.evals import Evals
 from tarsy.store.questions import NewQuestion, Questions
 from tarsy.store.runs.claims import Claims
 from tarsy.store.runs.lifecycle import Runs

@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 
 from tarsy.store.errors import StoreError
-from tarsy.store.judging.evals import CaseTotals, EndedSample, Evals, EvalUsage, NewCase, NewEvalRun, StoredRecording
+from tarsy.store.judging.eval_rows import CaseTotals, EndedSample, EvalUsage, NewCase, NewEvalRun, StoredRecording
+from tarsy.store.judging.evals import Evals
 from tarsy.store.runs.revisions import ChainIdentity, KnownRevision, Revisions, RevisionState
 
 SOURCE = {"configMapKeyRef": {"name": "cases", "key": "oom"}}

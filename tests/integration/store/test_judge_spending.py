@@ -12,7 +12,8 @@ from integration.store.test_quotas import LIMIT, a_call, publish, reserved, usag
 from integration.store.test_reviews import ended as ended_run
 from tarsy.record.quota import QuotaRefused
 from tarsy.record.usage import Usage
-from tarsy.store.judging.evals import Evals, NewEvalRun
+from tarsy.store.judging.eval_rows import NewEvalRun
+from tarsy.store.judging.evals import Evals
 from tarsy.store.judging.judge_calls import EndedJudgeCall, JudgeCalls, JudgeItem
 from tarsy.store.judging.judge_spending import NOT_SENT, JudgeSpending
 from tarsy.store.judging.scores import EndedScore, ScoreReservation, Scores

@@ -10,7 +10,7 @@ from tarsy.evals.cases import EvalTerms, FrozenCase
 from tarsy.resources.v1alpha1 import EvalRun
 from tarsy.resources.v1alpha1.eval_suite import EvalBudget
 from tarsy.resources.v1alpha1.expectation import Expectation, Gate
-from tarsy.store.judging.evals import BegunSample, EvalUsage, RecordedToolCall
+from tarsy.store.judging.eval_rows import BegunSample, EvalUsage, RecordedToolCall
 
 EXPECT = Expectation(verdict="Cause")
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tarsy.controllers.investigation import mask_alert, reconcile
+from tarsy.controllers.investigation import reconcile
 from tarsy.controllers.machinery.context import ReconcileContext
+from tarsy.controllers.runs.alert_of_run import mask_alert
 from tarsy.controllers.runs.projection import project
 from tarsy.controllers.runs.restored import ACCEPTED_UID, ALERT_LABEL
 from tarsy.masking import MaskingFailed, default_masker

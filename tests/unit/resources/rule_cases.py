@@ -23,13 +23,14 @@ from tarsy.resources.v1alpha1.extraction import ExtractedField
 from tarsy.resources.v1alpha1.investigation import InvestigationSpec, Replay
 from tarsy.resources.v1alpha1.investigation_quota import QuotaHard
 from tarsy.resources.v1alpha1.llm_provider import LLMProviderSpec, Thinking
-from tarsy.resources.v1alpha1.mcp_server import CaSource, Header, Http, MCPServerSpec, Transport
+from tarsy.resources.v1alpha1.mcp_server import MCPServerSpec
 from tarsy.resources.v1alpha1.namespace_grant import AllowedNamespaces, LabelRequirement
 from tarsy.resources.v1alpha1.notify import NotifyTarget
 from tarsy.resources.v1alpha1.review import ReviewSpec
 from tarsy.resources.v1alpha1.skill import AppliesTo, Skill, SkillSpec
 from tarsy.resources.v1alpha1.stage import Stage, StageAgent
 from tarsy.resources.v1alpha1.tool_approval import ToolApprovalSpec
+from tarsy.resources.v1alpha1.transport import CaSource, Header, Http, Transport
 from tarsy.resources.v1alpha1.workload import EnvVar, Run
 
 SCORED = {"chains": ["a"], "budget": {"tokens": 1}}

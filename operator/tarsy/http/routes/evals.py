@@ -34,7 +34,8 @@ from tarsy.resources.parse import InvalidResource, parse_as
 from tarsy.resources.schema import LabelName
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.eval_suite import MAX_CASES
-from tarsy.store.judging.evals import Evals, StoredCell
+from tarsy.store.judging.eval_rows import StoredCell
+from tarsy.store.judging.evals import Evals
 from tarsy.store.judging.judge_calls import JudgeCalls, JudgeUsage
 
 _E = TypeVar("_E", EvalSuite, EvalRun)

@@ -23,7 +23,7 @@ from tarsy.http.views.configuration import ConfiguredView, configured_fields
 from tarsy.resources.meta import condition
 from tarsy.resources.v1alpha1 import Chain, EvalRun, EvalSuite
 from tarsy.resources.v1alpha1.common import ConditionType
-from tarsy.store.judging.evals import EvalRunRecord, SampleDetail, StoredCell
+from tarsy.store.judging.eval_rows import EvalRunRecord, SampleDetail, StoredCell
 from tarsy.store.judging.judge_calls import JudgeUsage
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints
 
 from tarsy.resources.schema import HINTS, HttpUrl, LabelName, Model, Unique, ValidationRule
 from tarsy.resources.v1alpha1.common import SecretKeyRef
-from tarsy.resources.v1alpha1.mcp_server import Header
+from tarsy.resources.v1alpha1.transport import Header
 
 Occasion = Literal["Started", "Succeeded", "Failed", "TimedOut", "Cancelled"]
 SLACK_CHANNEL = "^#?[A-Za-z0-9][A-Za-z0-9._-]*$"
