@@ -1,7 +1,9 @@
 """Puts the policy about approvals in force, and lifts it: an API server enforces a policy a moment after it is written,
 and a deleted one a moment longer. Tests that share a server must not meet the policy of another one."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from e2e.waiting import until
 from tarsy.kube.client import ApiError, KubeClient
@@ -14,6 +16,29 @@ async def put_approve(kube: KubeClient) -> None:
     """Writes the policy `tarsy-approve` and its binding."""
     for obj in manifest(APPROVE):
         await put(kube, obj)
+
+
+async def wait_until_refused(
+    kube: KubeClient, policy: str, target: tuple[str, str, str], spec: Mapping[str, Any]
+) -> None:
+    """Waits until the API server refuses a forged change by a policy (as a dry run).
+
+    Args:
+        kube: as an administrator.
+        policy: the name of the policy.
+        target: kind, namespace and name of the object.
+        spec: the forged change.
+    """
+
+    async def refused() -> bool:
+        try:
+            await kube.patch(*target, {"spec": spec}, dry_run=True)
+        except ApiError as error:
+            assert policy in error.message, error
+            return True
+        return False
+
+    await until(f"the policy {policy} is in force", refused)
 
 
 async def lift_approve(kube: KubeClient, namespace: str) -> None:

@@ -6,17 +6,18 @@ interpret are escaped.
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from tarsy.cli.console import new_console
 from tarsy.client.plain_text import TURNING
 
 Output = Literal["text", "wide", "json", "yaml"]
+_Item = TypeVar("_Item", bound=BaseModel)
 
 
 def for_programs(output: Output) -> bool:
@@ -49,6 +50,30 @@ def write_items(items: Sequence[BaseModel], output: Output) -> None:
         output: json or yaml.
     """
     write_output({"items": [one.model_dump(mode="json", by_alias=True) for one in items]}, output)
+
+
+def write_list(
+    items: Sequence[_Item], output: Output, table: Callable[[Sequence[_Item]], RenderableType], empty: str
+) -> None:
+    """Writes a list: for programs as the API has it, for people as a table or as a sentence.
+
+    Args:
+        items: of the list.
+        output: for people, or the format for programs.
+        table: renders the items for people.
+        empty: the sentence for a list without items.
+    """
+    if for_programs(output):
+        write_items(items, output)
+    elif not items:
+        printer().print(empty, markup=False)
+    else:
+        printer().print(table(items))
+
+
+def place_of_list(namespace: str | None) -> str:
+    """Names the place that a list was read from; None: all namespaces."""
+    return "any namespace" if namespace is None else f"namespace {namespace}"
 
 
 def print_lines(lines: Iterable[str]) -> None:

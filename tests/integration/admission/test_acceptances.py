@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import rights
-from e2e.waiting import until
 from integration.admission.conftest import OPERATOR, SHOP, As, put_policies
+from policies import wait_until_refused
 from tarsy.client.aggregated import AggregatedClient
 from tarsy.client.errors import ApiUseError
 from tarsy.client.kubeconfig import ChosenContext
@@ -48,15 +48,7 @@ async def put_in_force(admin: KubeClient) -> None:
     await put_policies(admin)
     await admin.create(server())
 
-    async def denied() -> bool:
-        try:
-            await admin.patch("MCPServer", SHOP, NAME, {"spec": {"acceptedTools": [entry("x")]}}, dry_run=True)
-        except ApiError as error:
-            assert "tarsy-accept" in error.message
-            return True
-        return False
-
-    await until("the policy is in force", denied)
+    await wait_until_refused(admin, "tarsy-accept", ("MCPServer", SHOP, NAME), {"acceptedTools": [entry("x")]})
 
 
 def by_command(client: KubeClient) -> AggregatedClient:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import rights
-from e2e.waiting import until
 from integration.admission.conftest import OPERATOR, SHOP, SYSTEM, As, put_policies
+from policies import wait_until_refused
 from tarsy.kube.client import ApiError, KubeClient
 from tarsy.resources.meta import API_VERSION
 
@@ -57,15 +57,7 @@ async def put_in_force(admin: KubeClient, as_user: As, **changed: Any) -> None:
     async with as_user(OPERATOR) as operator:
         await operator.create(approval(**changed))
 
-    async def denied() -> bool:
-        try:
-            await admin.patch("ToolApproval", SHOP, NAME, {"spec": {"decisions": [entry("x")]}}, dry_run=True)
-        except ApiError as error:
-            assert "tarsy-approve" in error.message
-            return True
-        return False
-
-    await until("the policy is in force", denied)
+    await wait_until_refused(admin, "tarsy-approve", ("ToolApproval", SHOP, NAME), {"decisions": [entry("x")]})
 
 
 WHO = [

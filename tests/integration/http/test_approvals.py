@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from e2e.waiting import until
 from integration.http.site import Site, Visitor, uid
 from integration.store.build import (
     PROMPT,
@@ -19,11 +18,10 @@ from integration.store.build import (
     worker,
     writer,
 )
-from policies import lift_approve, put_approve
+from policies import lift_approve, put_approve, wait_until_refused
 from tarsy.cli.requests.approvals import read_cited, read_shown
 from tarsy.client.direct import DirectClient
 from tarsy.client.errors import ApiUseError
-from tarsy.kube.client import ApiError
 from tarsy.record.ids import call_ref
 from tarsy.store.approvals import ApprovalRequest, ApprovalStore
 from tarsy.store.runs.claims import Claims
@@ -139,16 +137,8 @@ async def test_sentence_of_the_policy_reaches_the_caller(site: Site, namespace: 
     ben = await site.visitor(namespace, "ben", here=[*APPROVER, *APPROVES])
     await put_approve(kube)
     try:
-
-        async def in_force() -> bool:
-            forged = {"spec": {"decisions": [{"username": "x", "decision": "Reject", "argumentsDigest": DIGEST}]}}
-            try:
-                await kube.patch("ToolApproval", namespace, "scale", forged, dry_run=True)
-            except ApiError as error:
-                return "tarsy-approve" in error.message
-            return False
-
-        await until("the policy is in force", in_force)
+        forged = {"decisions": [{"username": "x", "decision": "Reject", "argumentsDigest": DIGEST}]}
+        await wait_until_refused(kube, "tarsy-approve", ("ToolApproval", namespace, "scale"), forged)
         refused = await anna.post(path, body)
         assert refused.status == 403 and f"{anna.username} may not approve calls of MCPServer tools" in refused.message
         assert refused.message.startswith("system:serviceaccount")

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC
+from functools import partial
 
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.output import Output, for_programs, printer, write_items
+from tarsy.cli.output import Output, place_of_list, write_list
 from tarsy.client.api import TarsyClient
 from tarsy.client.plain_text import one_line
 from tarsy.http.views.quotas import QuotaLimitView, QuotaView
@@ -27,13 +28,8 @@ async def list_quotas(client: TarsyClient, namespace: str | None, output: Output
         ApiUseError: they may not be read.
     """
     found = await client.quotas(namespace)
-    if for_programs(output):
-        write_items(found, output)
-    elif not found:
-        where = "any namespace" if namespace is None else f"namespace {namespace}"
-        printer().print(f"No quotas in {where}: spending is not limited.", markup=False)
-    else:
-        printer().print(quota_table(found, with_namespace=namespace is None))
+    empty = f"No quotas in {place_of_list(namespace)}: spending is not limited."
+    write_list(found, output, partial(quota_table, with_namespace=namespace is None), empty)
     return 0
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.output import Output, for_programs, printer, write_items
+from tarsy.cli.output import Output, place_of_list, write_list
 from tarsy.client.api import TarsyClient
 from tarsy.client.plain_text import one_line
 from tarsy.http.views.schedules import ScheduleView
@@ -26,13 +27,8 @@ async def list_schedules(client: TarsyClient, namespace: str | None, output: Out
         ApiUseError: they may not be read.
     """
     found = await client.schedules(namespace)
-    if for_programs(output):
-        write_items(found, output)
-    elif not found:
-        where = "any namespace" if namespace is None else f"namespace {namespace}"
-        printer().print(f"No schedules in {where}.", markup=False)
-    else:
-        printer().print(schedule_table(found, with_namespace=namespace is None))
+    table = partial(schedule_table, with_namespace=namespace is None)
+    write_list(found, output, table, f"No schedules in {place_of_list(namespace)}.")
     return 0
 
 

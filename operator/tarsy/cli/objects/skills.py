@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from tarsy.cli.output import Output, for_programs, print_lines, printer, write_items, write_output
+from tarsy.cli.output import Output, for_programs, place_of_list, print_lines, write_list, write_output
 from tarsy.client.api import TarsyClient, read_as
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_SKILLS
@@ -24,12 +24,7 @@ async def list_skills(client: TarsyClient, namespace: str, output: Output) -> in
         ApiUseError: they may not be read.
     """
     found = await client.skills(namespace)
-    if for_programs(output):
-        write_items(found, output)
-    elif not found:
-        printer().print(f"No skills in namespace {namespace}.", markup=False)
-    else:
-        printer().print(skill_table(found))
+    write_list(found, output, skill_table, f"No skills in {place_of_list(namespace)}.")
     return 0
 
 

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tarsy.cli.console import Indented
-from tarsy.cli.output import Output, for_programs, printer, write_output
+from tarsy.cli.output import Output, for_programs, place_of_list, printer, write_output
 from tarsy.client.api import TarsyClient, read_as
 from tarsy.client.plain_text import one_line
 from tarsy.client.refusals import READ_CALIBRATION
@@ -37,7 +37,7 @@ async def list_calibration(client: TarsyClient, namespace: str | None, output: O
     if for_programs(output):
         write_output(page.model_copy(update={"items": tuple(items)}), output)
     elif not items:
-        where = "any namespace" if namespace is None else f"namespace {namespace}"
+        where = place_of_list(namespace)
         printer().print(f"No finding in {where} has a verdict: `kubectl tarsy reviews`.", markup=False)
     else:
         printer().print(calibration_table(items))

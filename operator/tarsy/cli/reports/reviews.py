@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tarsy.cli.console import Indented
-from tarsy.cli.output import Output, for_programs, printer, write_items, write_output
+from tarsy.cli.output import Output, for_programs, place_of_list, printer, write_items, write_output
 from tarsy.client.api import TarsyClient, read_as, run_path
 from tarsy.client.errors import ApiUseError
 from tarsy.client.plain_text import one_line, plain
@@ -56,7 +56,7 @@ async def list_reviewable(client: TarsyClient, namespace: str | None, state: str
     if for_programs(output):
         write_output(page, output)
     elif not page.items:
-        where = "any namespace" if namespace is None else f"namespace {namespace}"
+        where = place_of_list(namespace)
         printer().print(f"No finished investigation in {where} is in the state {state}.")
     else:
         printer().print(reviews_table(page.items, with_namespace=namespace is None))

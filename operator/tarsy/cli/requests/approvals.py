@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from tarsy.cli.console import Indented
-from tarsy.cli.output import Output, for_programs, printer, write_items
+from tarsy.cli.output import Output, place_of_list, write_list
 from tarsy.cli.runs.argument_origins import origin_lines
 from tarsy.client.api import TarsyClient, approval_path, read_as
 from tarsy.client.errors import ApiUseError
@@ -38,13 +39,8 @@ async def list_waiting(
         ApiUseError: they may not be read.
     """
     found = await client.approvals(namespace, decided=decided)
-    if for_programs(output):
-        write_items(found, output)
-    elif not found:
-        where = "any namespace" if namespace is None else f"namespace {namespace}"
-        printer().print(f"No call waits for approval in {where}.")
-    else:
-        printer().print(approvals_table(found, now or datetime.now(UTC), with_namespace=namespace is None))
+    table = partial(approvals_table, now=now or datetime.now(UTC), with_namespace=namespace is None)
+    write_list(found, output, table, f"No call waits for approval in {place_of_list(namespace)}.")
     return 0
 
 
