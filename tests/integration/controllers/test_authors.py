@@ -224,7 +224,7 @@ async def test_where_authors_are_required_what_nobody_stamped_is_refused(desk: D
         await desk.ask("why", "past")
         for kind, name in (("Alert", "crash"), ("Investigation", "direct"), ("ChatMessage", "why")):
             message = await desk.reason(kind, name, "Accepted", "False", "AuthorUnknown")
-            assert "spec.author: no author is stamped, and authors are required" in message
+            assert "spec.author: no author is set, and authors are required" in message
             assert "manifests/base/admission.yaml" in message
         assert [found["metadata"]["name"] for found in await desk.investigations()] == ["direct", "past"]
     async with desk.controller():
