@@ -85,7 +85,7 @@ class McpSession:
                 raise self._failure or OpenFailed("it ended while it was being opened")
             said = self._brief(self._link.last_words()) if self._link else ""
             why = self._link.ending() if self._link else ""
-            late = f"it did not complete its start within {seconds:g} s (spec.timeouts.initSeconds)"
+            late = f"it did not start within {seconds:g} s (spec.timeouts.initSeconds)"
             raise Timeout(f"{late}{f': {why}' if why else ''}{_quoted(said)}")
         finally:
             if not self.alive:

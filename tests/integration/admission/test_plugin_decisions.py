@@ -57,7 +57,7 @@ async def test_each_refusal_is_a_sentence(admin: KubeClient, as_user: As) -> Non
             await read_shown(plugin(anna), SHOP, "none")
         shown = await plugin(anna).approval(SHOP, NAME)
         await decided(as_user, "Rejected")
-        assert "is decided already: Rejected" in await refusal(anna)
+        assert "is already decided: Rejected" in await refusal(anna)
         await admin.delete("ToolApproval", SHOP, NAME)
         past = (datetime.now(UTC) - timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         async with as_user(OPERATOR) as operator:

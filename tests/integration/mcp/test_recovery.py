@@ -108,7 +108,7 @@ async def test_a_session_is_opened_again_within_its_own_time_limit(
         await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
         web.mute = True
         outcome = await box.call("tools.echo", "{}", timeout=60.0, idempotency_key="k")
-        assert outcome.is_error and "did not start within within 0.3 s" in outcome.content
+        assert outcome.is_error and "did not start within 0.3 s" in outcome.content
         assert "did not start within" in box.unavailable["tools"]
 
 

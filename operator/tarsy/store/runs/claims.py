@@ -184,7 +184,6 @@ class Claims:
             WorkerLost: the worker is not registered, or has expired.
             StoreError: Postgres is unavailable or refused.
         """
-
         unreadable: list[bool] = []
         changed: list[UUID] = []
         waiting = True
