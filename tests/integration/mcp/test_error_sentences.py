@@ -86,13 +86,13 @@ async def test_a_command_that_cannot_be_run_says_why(kind: str, words: tuple[str
 
 async def test_a_command_that_logs_to_its_output_is_told_to_stop_that() -> None:
     text = await said(command("sh", "-c", "while :; do echo starting; sleep 0.1; done"), seconds=2.0)
-    assert text.startswith("it did not complete its start within 2 s (spec.timeouts.initSeconds)")
+    assert text.startswith("it did not start within 2 s (spec.timeouts.initSeconds)")
     assert "output contains lines that are not JSON-RPC" in text
 
 
 async def test_a_command_that_says_nothing_names_the_limit() -> None:
     assert await said(command("sleep", "30"), seconds=1.0) == (
-        "it did not complete its start within 1 s (spec.timeouts.initSeconds)"
+        "it did not start within 1 s (spec.timeouts.initSeconds)"
     )
 
 

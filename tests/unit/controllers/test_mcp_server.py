@@ -16,7 +16,7 @@ from tarsy.resources.v1alpha1.mcp_server import MCPServer, MCPServerStatus
 from unit.controllers.builders import NOW, raw
 
 HTTP = {"type": "http", "http": {"url": "http://tools/mcp"}}
-SILENCE = Look(reason="Timeout", failure="it did not complete its start within 30 s")
+SILENCE = Look(reason="Timeout", failure="it did not start within 30 s")
 
 
 def server(status: Any = None, generation: int = 1, **spec: Any) -> MCPServer:
