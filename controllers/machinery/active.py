@@ -43,6 +43,7 @@ from tarsy.controllers.promotion.missing import forget_missing
 from tarsy.controllers.readiness.metrics import count_quotas, count_ready
 from tarsy.controllers.readiness.serving import ROUND_SECONDS as SERVING_SECONDS
 from tarsy.controllers.readiness.serving import CallReader, ServedCalls
+from tarsy.controllers.readiness.transitions import TransitionRecorder
 from tarsy.controllers.runs.parked import PARKED_SECONDS, ParkedRuns
 from tarsy.controllers.runs.publisher import Publisher
 from tarsy.controllers.runs.rest import Rest
@@ -87,6 +88,9 @@ class PeriodicWork:
 
     slack: SlackConversation | None = None
     """Answers questions that people ask in Slack."""
+
+    transitions: TransitionRecorder | None = None
+    """Records changes of conditions of configuration objects."""
 
 
 class ActiveController:
@@ -184,7 +188,7 @@ class ActiveController:
         client, namespaces = self._kubernetes.client, self._settings.namespaces
         listed = partial(learn, client, self._cache, namespaces, seen=self._informer.seen)
         rest = Rest(self._cache, self._store.reads, self._at_rest, self._queue.next_when_idle)
-        reconciler = Reconciler(context, self._informer, rest)
+        reconciler = Reconciler(context, self._informer, rest, self._periodic.transitions)
         return ReconcileWorkers(self._queue, self._election, listed, self._learned, reconciler.reconcile)
 
     def _rounds(self) -> Iterator[tuple[float, Callable[[], Awaitable[None]]]]:
@@ -249,6 +253,8 @@ class ActiveController:
                 group.create_task(self._periodic.history.run(self._election))
             if self._periodic.slack is not None:
                 group.create_task(self._periodic.slack.run(self._election))
+            if self._periodic.transitions is not None:
+                group.create_task(self._periodic.transitions.run(self._election))
             if (servers := self._outbound.checks.servers) is not None:
                 group.create_task(servers.run(self._queue.add))
 

@@ -26,6 +26,7 @@ from tarsy.controllers.machinery.cache import Key, UnreadableObject
 from tarsy.controllers.machinery.context import ReconcileContext
 from tarsy.controllers.machinery.informer import Informer
 from tarsy.controllers.machinery.invalid_objects import mark_invalid
+from tarsy.controllers.readiness.transitions import RECORDED_KINDS, TransitionRecorder
 from tarsy.controllers.runs.rest import Rest
 from tarsy.resources.v1alpha1 import (
     Alert,
@@ -54,12 +55,16 @@ class Reconciler:
         context: the context of every reconcile.
         informer: knows the deleted objects of a name.
         rest: knows the finished objects that nothing is left to do for.
+        transitions: records changes of conditions of configuration objects; None: nothing does.
     """
 
-    def __init__(self, context: ReconcileContext, informer: Informer, rest: Rest) -> None:
+    def __init__(
+        self, context: ReconcileContext, informer: Informer, rest: Rest, transitions: TransitionRecorder | None = None
+    ) -> None:
         self._context = context
         self._informer = informer
         self._rest = rest
+        self._transitions = transitions
 
     async def reconcile(self, key: Key) -> float | None:
         """Reconciles the object of a key; returns the seconds until the next look, None when none is needed.
@@ -68,12 +73,26 @@ class Reconciler:
             ApiError: the Kubernetes API refused or could not be reached.
             StoreError: the record could not be read or written.
         """
-        context = self._context
         for uid in self._informer.deleted(key):
             await self._deleted(key, uid)
             self._informer.ended(key, uid)
+            if self._transitions is not None:
+                self._transitions.forget(uid)
         if (resting := await self._rest.of(key)) is not None:
             return resting.seconds
+        self._observe(key)
+        try:
+            return await self._dispatch(key)
+        finally:  # a status may be written before an error
+            self._observe(key)
+
+    def _observe(self, key: Key) -> None:
+        """Shows the conditions of an object to the recorder, whoever wrote them."""
+        if self._transitions is not None and key.kind in RECORDED_KINDS:
+            self._transitions.observe(self._context.cache.find(key))
+
+    async def _dispatch(self, key: Key) -> float | None:
+        context = self._context
         match context.cache.find(key):
             case None:
                 return None

@@ -307,6 +307,7 @@ export const NOUNS = {
   runs: ["run", "runs"],
   calls: ["call", "calls"],
   objects: ["object", "objects"],
+  changes: ["change", "changes"],
   moreObjects: ["more object", "more objects"],
   moreWaiting: ["more", "more"],
   cases: ["case", "cases"],
@@ -725,6 +726,34 @@ export const SYSTEM = {
 
 /** Health of configuration objects. */
 export const HEALTH = { NotReady: READY.no, Degraded: "Degraded", Unknown: "Unknown", Ready: "Ready" } as const;
+
+/** The same over time. */
+export const SHOWN_HEALTH = { ...HEALTH, NotRecorded: "Not recorded" } as const;
+
+/** Health of configuration objects over time. */
+export const HEALTH_OVER_TIME = {
+  period: "Period of health",
+  day: "Last 24 hours",
+  week: "Last 7 days",
+  legendDay: "Health in the last 24 hours, the worst of each hour:",
+  legendWeek: "Health in the last 7 days, the worst of each 6 hours:",
+  of_: "Health of",
+  of: "of",
+  withProblems: "parts with a problem",
+  since: "since",
+  until: "to",
+  changes: "Changes of conditions",
+  noChanges: "No change of its conditions is recorded.",
+  time: "Time",
+  condition: "Condition",
+  change: "Change",
+  why: "Reason and message",
+  first: "new",
+  earlier: "(an earlier object of this name)",
+  omitted: "states before it not recorded:",
+  newest: "Newest changes",
+  older: "Older changes",
+} as const;
 
 /** States of workers, with the state by whose colour each is drawn. */
 export const WORKERS = {

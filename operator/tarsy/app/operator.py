@@ -37,6 +37,7 @@ from tarsy.controllers.notifications.delivery import Outbox, SlackThreads
 from tarsy.controllers.notifications.wire import NotificationSender
 from tarsy.controllers.readiness.provider_checks import ProviderChecks
 from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.controllers.readiness.transitions import TransitionRecorder
 from tarsy.controllers.runs.runbooks import token_reader
 from tarsy.controllers.slack.conversation import SlackApp, SlackConversation, SlackPorts
 from tarsy.controllers.tool_workloads.pod_rules import PodSettings
@@ -61,6 +62,7 @@ from tarsy.runtime.service_account_tokens import cluster_of
 from tarsy.runtime.worker import WorkerWakeups
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.git_texts import GitTextStore
+from tarsy.store.history.condition_transitions import ConditionTransitions
 from tarsy.store.history.object_history import ObjectHistory
 from tarsy.store.history.retention import HistoryRetention
 from tarsy.store.intake import Intake
@@ -187,7 +189,8 @@ def _controller(
     instance = f"{socket.gethostname()}-{os.getpid()}"
     intake = Intake(pool, queue_limit=settings.intake.queue_limit)
     evals = Evals(pool, metrics)
-    purge = partial(_purge, Retention(pool), intake, evals, controlled)
+    transitions = ConditionTransitions(pool)
+    purge = partial(_purge, Retention(pool), intake, evals, transitions, controlled)
     lent_to = settings.outbound.workload_identity_namespaces
     sender, questions = NotificationSender(secrets, destinations), SlackQuestions(pool)
     threads = SlackThreads(questions, settings.slack.api_url)
@@ -230,6 +233,7 @@ def _controller(
             outbox=Outbox(Notices(pool), sender, settings.web_ui.url, threads),
             history=_history(settings, pool, client, metrics),
             slack=_slack(settings, connections, questions, sender),
+            transitions=_transition_recorder(settings, transitions, client, metrics),
         ),
         metrics,
     )
@@ -291,6 +295,18 @@ def _history(settings: OperatorSettings, pool: asyncpg.Pool, client: KubeClient,
     )
 
 
+def _transition_recorder(
+    settings: OperatorSettings, transitions: ConditionTransitions, client: KubeClient, metrics: Metrics
+) -> TransitionRecorder:
+    async def namespace_uid(name: str) -> str | None:
+        found = await client.find("Namespace", None, name)
+        return None if found is None else str(found["metadata"]["uid"])
+
+    seconds = settings.controller.retention_seconds
+    kept = None if seconds is None else timedelta(seconds=seconds)
+    return TransitionRecorder(transitions, namespace_uid, metrics.watched(default_masker().mask, "history"), kept)
+
+
 def _server_checks(settings: OperatorSettings, client: KubeClient, secrets: Secrets) -> ServerChecks | None:
     interval = settings.controller.server_check_seconds
     if interval is None:
@@ -314,12 +330,19 @@ def _policy(settings: OperatorSettings, client: KubeClient, secrets: Secrets) ->
     )
 
 
-async def _purge(retention: Retention, intake: Intake, evals: Evals, settings: ReconcileSettings) -> Mapping[str, int]:
-    """Deletes the records, evaluations and received notifications that are older than their retention."""
+async def _purge(
+    retention: Retention,
+    intake: Intake,
+    evals: Evals,
+    transitions: ConditionTransitions,
+    settings: ReconcileSettings,
+) -> Mapping[str, int]:
+    """Deletes the records, evaluations, received notifications and transitions older than their retention."""
     deleted: Counter[str] = Counter()
     if settings.retention_seconds is not None:
         await intake.purge(settings.retention_seconds)
         await evals.purge(settings.retention_seconds, settings.namespaces)
+        await transitions.purge(settings.retention_seconds, settings.namespaces)
         deleted.update(await retention.purge(settings.retention_seconds, settings.namespaces, replays=False))
     if settings.replay_retention_seconds is not None:
         deleted.update(await retention.purge(settings.replay_retention_seconds, settings.namespaces, replays=True))

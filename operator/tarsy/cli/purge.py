@@ -1,4 +1,4 @@
-"""Deletes old records and old changes of objects, or prints which it would delete (`tarsy purge`).
+"""Deletes old records, changes of objects and transitions of conditions, or prints which (`tarsy purge`).
 
 The operator does the same by its `--retention`; this command deletes more now, or only the records of one namespace. It
 may be interrupted and repeated: records that were deleted stay deleted.
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tarsy.cli.console import new_console
 from tarsy.store.database import open_pool
+from tarsy.store.history.condition_transitions import ConditionTransitions
 from tarsy.store.history.retention import HistoryRetention
 from tarsy.store.migrate import require_current
 from tarsy.store.retention import OldRecords, Retention
@@ -43,20 +44,23 @@ async def purge_records(
         deleted = {} if dry_run else await retention.purge(seconds, namespaces)
         history = HistoryRetention(pool)
         changes = await (history.survey if dry_run else history.purge)(seconds, namespaces)
+        conditions = ConditionTransitions(pool)
+        transitions = await (conditions.survey if dry_run else conditions.purge)(seconds, namespaces)
     finally:
         await pool.close()
     counts = {item.namespace: item.investigations for item in old} if dry_run else deleted
     if output == "json":
-        sys.stdout.write(json.dumps(_plain(old, counts, changes, older_than, dry_run), indent=2) + "\n")
+        sys.stdout.write(json.dumps(_plain(old, counts, (changes, transitions), older_than, dry_run), indent=2) + "\n")
         return 0
     console = new_console()
     if counts:
         console.print(purge_table(old, counts, dry_run))
     else:
         console.print(f"There is no record of a run that ended more than {older_than} ago.")
-    if changes:
-        told = "would be deleted" if dry_run else "deleted"
-        console.print(f"Recorded changes of objects, {told}: {_by_namespace(changes)}.", markup=False)
+    told = "would be deleted" if dry_run else "deleted"
+    for what, numbers in (("changes of objects", changes), ("transitions of conditions", transitions)):
+        if numbers:
+            console.print(f"Recorded {what}, {told}: {_by_namespace(numbers)}.", markup=False)
     return 0
 
 
@@ -84,13 +88,19 @@ def purge_table(old: Sequence[OldRecords], counts: Mapping[str, int], dry_run: b
 
 
 def _plain(
-    old: Sequence[OldRecords], counts: Mapping[str, int], changes: Mapping[str, int], older_than: str, dry_run: bool
+    old: Sequence[OldRecords],
+    counts: Mapping[str, int],
+    beside: tuple[Mapping[str, int], Mapping[str, int]],
+    older_than: str,
+    dry_run: bool,
 ) -> dict[str, Any]:
+    changes, transitions = beside
     return {
         "olderThan": older_than,
         "dryRun": dry_run,
         "investigations": sum(counts.values()),
         "objectChanges": dict(sorted(changes.items())),
+        "conditionTransitions": dict(sorted(transitions.items())),
         "items": [
             {
                 "namespace": item.namespace,

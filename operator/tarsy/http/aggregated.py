@@ -36,6 +36,8 @@ SERVED = {
     "calibration": ("Calibration", "list"),
     "queue": ("Queue", "list"),
     "workers": ("Workers", "list"),
+    "objects": ("Objects", "list"),
+    "transitions": ("Transitions", "list"),
     "toolapprovals/evidence": ("ToolApprovalEvidence", "get"),
 }
 """Kind and verb of each served resource; the verb is that by which the Kubernetes API authorizes its path."""

@@ -6,7 +6,6 @@ objects that its caller may list, and ask before it whether the caller may use t
 
 from collections.abc import Callable
 
-from tarsy.http.views.configured_objects import problems
 from tarsy.http.views.plans import PlanQuestion, PlanView
 from tarsy.plan.catalog import ResourceCatalog
 from tarsy.plan.errors import FieldPath, PlanInvalid
@@ -14,6 +13,7 @@ from tarsy.plan.model import ObjectRef
 from tarsy.plan.outline import objects_of, outline
 from tarsy.plan.resolve import PlanRequest, explain_plan
 from tarsy.plan.select import NoChain, select
+from tarsy.resources.health import problems
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.v1alpha1 import KINDS, Agent, Alert, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
 from tarsy.resources.v1alpha1.alert import AlertContent
@@ -93,7 +93,7 @@ def _content(question: PlanQuestion) -> AlertContent:
 
 def _warnings(ref: ObjectRef, catalog: ResourceCatalog, readable: Callable[[str, str], bool]) -> tuple[str, ...]:
     found = catalog.get(KINDS[ref.kind], ref.namespace, ref.name)
-    told = [] if found is None else list(problems(found))
+    told = [] if found is None else list(problems(found.status.conditions))
     if told and not readable(ref.kind, ref.namespace):
         return tuple(f"{one.type}: {one.reason}" for one in told)
     return tuple(f"{one.type}: {one.reason}. {one.message}" for one in told)

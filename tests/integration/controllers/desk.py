@@ -27,6 +27,7 @@ from tarsy.controllers.machinery.context import (
 )
 from tarsy.controllers.machinery.relist import learn
 from tarsy.controllers.readiness.server_checks import ServerChecks
+from tarsy.controllers.readiness.transitions import TransitionRecorder
 from tarsy.controllers.tool_workloads.pod_rules import PodSettings
 from tarsy.controllers.tool_workloads.pod_users import PodUsers
 from tarsy.engine.ports import Models
@@ -47,6 +48,7 @@ from tarsy.runbook.fetch import Fetcher
 from tarsy.runtime.git_files import ReadGitFile
 from tarsy.store.approvals import ApprovalStore
 from tarsy.store.git_texts import GitTextStore
+from tarsy.store.history.condition_transitions import ConditionTransitions
 from tarsy.store.intake import Intake
 from tarsy.store.judging.calibration import Verdicts
 from tarsy.store.judging.evals import Evals
@@ -128,6 +130,7 @@ class Desk:
         self.approvals = ApprovalStore(pool)
         self.definitions = ToolDefinitions(pool)
         self.reviews = Reviews(pool)
+        self.transitions = ConditionTransitions(pool)
         self.changed = asyncio.Event()
         self.lists: Counter[str] = Counter()
         self.runs = Runs(pool, self._notify)
@@ -135,6 +138,9 @@ class Desk:
 
     def _notify(self, channel: str, payload: str) -> None:
         self.changed.set()
+
+    async def _namespace_uid(self, name: str) -> str:
+        return str((await self.kube.get("Namespace", None, name))["metadata"]["uid"])
 
     async def listed(self) -> ReconcileContext:
         """The context of a controller whose watch tells it nothing more than there is now."""
@@ -216,6 +222,7 @@ class Desk:
                     purge=None if retention_seconds is None else partial(Retention(self.pool).purge, retention_seconds),
                     running=Workloads(self.pool).running,
                     calls=Calls(self.pool),
+                    transitions=TransitionRecorder(self.transitions, self._namespace_uid, default_masker().mask),
                 ),
                 metrics,
             )

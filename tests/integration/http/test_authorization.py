@@ -151,6 +151,12 @@ MAY = {
     "getConfigurationActivity everywhere": ALONE,
     "listConfigurationRuns": READ,  # and to list the kind
     "listConfigurationRuns everywhere": ALONE,
+    "listObjects": CONFIGURATION,  # each kind is a right of its own: test_health_over_time.py
+    "listObjects everywhere": ALONE,
+    "listNamespaceObjects": CONFIGURATION,
+    "listTransitions": CONFIGURATION,
+    "listTransitions everywhere": ALONE,
+    "listNamespaceTransitions": CONFIGURATION,
     "getOpenapi": EVERYBODY,
     "signIn": KNOWN,
     "getSession": KNOWN,
@@ -363,6 +369,10 @@ def test_only_records_evidence_and_tools_of_servers_are_served_through_the_kuber
         "getSkillText",
         "getQueue",
         "getNamespaceQueue",
+        "listObjects",
+        "listNamespaceObjects",
+        "listTransitions",
+        "listNamespaceTransitions",
         "getWorkers",
     }
     for route in passed_on:

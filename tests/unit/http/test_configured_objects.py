@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tarsy.http.views.configured_objects import ConfigurationItem, configuration_items, host_of
+from tarsy.http.views.configured_objects import ConfigurationItem, configuration_items
+from tarsy.resources.health import host_of
 
 KINDS = ("Chain", "Agent", "MCPServer", "LLMProvider", "Skill", "InvestigationDefaults", "AlertRoute", "AlertSchedule")
 LIBRARY = "library"

@@ -168,7 +168,16 @@ def test_webhooks_and_aggregated_api_are_those_of_the_manifests(csv: dict[str, A
     service = base["APIService", "v1alpha1.record.tarsy.dev"]["spec"]
     apis = csv["spec"]["apiservicedefinitions"]["owned"]
     assert {(one["group"], one["version"]) for one in apis} == {(service["group"], service["version"])}
-    assert {one["name"] for one in apis} == {"calibration", "changes", "queue", "reviews", "triage", "workers"}
+    assert {one["name"] for one in apis} == {
+        "calibration",
+        "changes",
+        "objects",
+        "queue",
+        "reviews",
+        "transitions",
+        "triage",
+        "workers",
+    }
 
 
 def test_consoles_offer_a_sample_of_each_kind_that_people_write(csv: dict[str, Any]) -> None:

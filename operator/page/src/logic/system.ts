@@ -4,8 +4,8 @@ import { HEALTH, SYSTEM } from "../words";
 import { counted } from "./format";
 
 export type HealthWord = ConfigurationItem["health"];
-export type SystemQuery = { search: string; kind: string; health: string; object: string; plan: string; type: string; from: string };
-export const NO_SYSTEM_QUERY: SystemQuery = { search: "", kind: "", health: "", object: "", plan: "", type: "", from: "" };
+export type SystemQuery = { search: string; kind: string; health: string; object: string; plan: string; type: string; from: string; period: string };
+export const NO_SYSTEM_QUERY: SystemQuery = { search: "", kind: "", health: "", object: "", plan: "", type: "", from: "", period: "" };
 
 /** Returns the id of an object in the URL. */
 export function idOf(object: ObjectName): string {

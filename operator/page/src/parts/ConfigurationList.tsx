@@ -1,29 +1,41 @@
 /** Lists configuration objects with their health; the details of one open below its row. */
 import { memo, useEffect, useRef } from "react";
-import type { ConfigurationItem, ObjectName, ObjectRuns, Schedules, Skills } from "../api/types";
+import type { ConfigurationItem, ObjectHealth, ObjectHealthShown, ObjectName, ObjectRuns, Schedules, Skills } from "../api/types";
 import { moment } from "../logic/format";
 import { investigationLink, systemLink } from "../logic/route";
 import { idOf, stateOfHealth, type Hour, type SystemQuery } from "../logic/system";
 import { COLUMNS, EMPTY, HEALTH, SYSTEM } from "../words";
 import { go, scope, useGet, useWorld } from "./context";
+import { HealthOverTime } from "./HealthOverTime";
 import { HealthBadge, HealthStrip } from "./HealthStrip";
 import { Badge, Problem } from "./parts";
 import { ScheduleDetails } from "./Schedules";
 import { SkillDetails } from "./Skills";
+import { TransitionTable } from "./Transitions";
 
 const PLANNED = ["Chain", "Agent", "MCPServer", "LLMProvider", "Skill", "InvestigationDefaults"];
 
-type Props = { items: readonly ConfigurationItem[]; hours: ReadonlyMap<string, Hour[]>; query: SystemQuery };
+type Props = {
+  items: readonly ConfigurationItem[];
+  hours: ReadonlyMap<string, Hour[]>;
+  /** Health over time by object; null while it is not known. */
+  health: { period: ObjectHealthShown; of: ReadonlyMap<string, ObjectHealth> } | null;
+  query: SystemQuery;
+};
 
-export function ConfigurationList({ items, hours, query }: Props) {
+export function ConfigurationList({ items, hours, health, query }: Props) {
   return (
     <ul className="objects">
       {items.map((item) => {
         const id = idOf(item);
         const open = query.object === id;
+        const over = health?.of.get(id);
         return (
           <li key={id} className={open ? "open" : undefined}>
-            <Row item={item} hours={hours.get(id)} open={open} link={systemLink({ ...query, object: open ? "" : id })} />
+            <div className="object-line">
+              <Row item={item} hours={hours.get(id)} open={open} link={systemLink({ ...query, object: open ? "" : id })} />
+              {over && health && <HealthOverTime health={over} since={health.period.since} cellMinutes={health.period.cellMinutes} />}
+            </div>
             {open && <Details item={item} query={query} />}
           </li>
         );
@@ -69,6 +81,7 @@ function Details({ item, query }: { item: ConfigurationItem; query: SystemQuery 
           </ul>
         </>
       )}
+      <TransitionTable item={item} />
       <References title={SYSTEM.uses} objects={item.uses} query={query} />
       <References title={SYSTEM.usedBy} objects={item.usedBy} query={query} />
       {item.kind === "Skill" && <SkillText item={item} />}

@@ -1,16 +1,18 @@
 /** Shows why nothing starts, which object is broken, and what an alert would run. */
 import { useMemo, type ReactNode } from "react";
-import type { ActivityShown, Chains, ConfigurationShown, Queue, Runbooks, WorkersShown } from "../api/types";
+import type { ActivityShown, Chains, ConfigurationShown, ObjectHealthShown, Queue, Runbooks, WorkersShown } from "../api/types";
 import { counted } from "../logic/format";
+import { healthByObject, hoursOf } from "../logic/health";
 import { systemLink } from "../logic/route";
 import { filtered, healthCounts, hoursByObject, NO_SYSTEM_QUERY, whatIsBroken, whyNothingStarts, type SystemQuery } from "../logic/system";
 import { ConfigurationList } from "../parts/ConfigurationList";
 import { go, scope, useGet, useNow, useTitle, useWorld, type Loaded } from "../parts/context";
+import { HealthLegend } from "../parts/HealthOverTime";
 import { Empty, Problem, Section } from "../parts/parts";
 import { PlanViewer } from "../parts/PlanTree";
 import { QueueList, WorkerList } from "../parts/QueueList";
 import { RunbookDetails } from "../parts/Skills";
-import { ACTIONS, EMPTY, HEALTH, SECTIONS, SYSTEM, VIEWS } from "../words";
+import { ACTIONS, EMPTY, HEALTH, HEALTH_OVER_TIME, SECTIONS, SYSTEM, VIEWS } from "../words";
 
 const SECONDS = 10;
 const ACTIVITY_SECONDS = 60;
@@ -27,6 +29,7 @@ export default function System({ query }: { query: SystemQuery }) {
   const workers = useGet<WorkersShown>("/workers", {}, SECONDS);
   const configuration = useGet<ConfigurationShown>("/configuration", { namespace }, SECONDS);
   const activity = useGet<ActivityShown>("/configuration/activity", { namespace: chosen }, ACTIVITY_SECONDS);
+  const health = useGet<ObjectHealthShown>("/objects", { namespace, hours: hoursOf(query.period) }, ACTIVITY_SECONDS);
   const chains = useGet<Chains>("/chains", { namespace, limit: 200 }, ACTIVITY_SECONDS);
   const runbooks = useGet<Runbooks>("/runbooks", { namespace, limit: 200 }, ACTIVITY_SECONDS);
   const now = useNow(true);
@@ -45,7 +48,7 @@ export default function System({ query }: { query: SystemQuery }) {
           {workers.value && <WorkerList workers={workers.value} now={now} />}
         </Section>
       </div>
-      <Objects configuration={configuration} activity={activity} query={query} />
+      <Objects configuration={configuration} activity={activity} health={health} query={query} />
       <Section title={SECTIONS.plan}>
         {chains.error && <Problem error={chains.error} />}
         {chains.value && <PlanViewer chains={chains.value.items} query={query} />}
@@ -84,17 +87,19 @@ function Answer({ question, told, refused }: { question: string; told: { text: s
   );
 }
 
-type ObjectsProps = { configuration: Loaded<ConfigurationShown>; activity: Loaded<ActivityShown>; query: SystemQuery };
+type ObjectsProps = { configuration: Loaded<ConfigurationShown>; activity: Loaded<ActivityShown>; health: Loaded<ObjectHealthShown>; query: SystemQuery };
 
-function Objects({ configuration, activity, query }: ObjectsProps) {
+function Objects({ configuration, activity, health, query }: ObjectsProps) {
   const all = configuration.value?.items;
   const items = useMemo(() => (all ? filtered(all, query) : []), [all, query]);
   const hours = useMemo(() => (activity.value ? hoursByObject(activity.value) : new Map()), [activity.value]);
+  const over = useMemo(() => (health.value ? { period: health.value, of: healthByObject(health.value) } : null), [health.value]);
   const change = (changes: Partial<SystemQuery>) => go(systemLink({ ...query, ...changes }), true);
   return (
     <Section title={SECTIONS.configuration}>
       {configuration.error && <Problem error={configuration.error} />}
       {activity.error && <Problem error={activity.error} />}
+      {health.error && <Problem error={health.error} />}
       {all && (
         <>
           <div className="filters">
@@ -105,11 +110,16 @@ function Objects({ configuration, activity, query }: ObjectsProps) {
             <Choice label={SYSTEM.anyHealth} value={query.health} onChange={(health) => change({ health })}>
               {healthCounts(all).map(([health, n]) => <option key={health} value={health}>{`${HEALTH[health]} (${n})`}</option>)}
             </Choice>
+            <select aria-label={HEALTH_OVER_TIME.period} value={query.period} onChange={(event) => change({ period: event.target.value })}>
+              <option value="">{HEALTH_OVER_TIME.day}</option>
+              <option value="7d">{HEALTH_OVER_TIME.week}</option>
+            </select>
             {(query.search || query.kind || query.health) && <button type="button" className="quiet" onClick={() => go(systemLink(NO_SYSTEM_QUERY), true)}>{ACTIONS.clear}</button>}
             <span className="hint" role="status">{counted(items.length, "objects")}</span>
           </div>
+          {health.value && all.length > 0 && <HealthLegend week={query.period === "7d"} />}
           {activity.value && <p className="hint">{SYSTEM.strip}</p>}
-          {items.length === 0 ? <Empty>{all.length === 0 ? SYSTEM.noObjects : SYSTEM.noMatch}</Empty> : <ConfigurationList items={items} hours={hours} query={query} />}
+          {items.length === 0 ? <Empty>{all.length === 0 ? SYSTEM.noObjects : SYSTEM.noMatch}</Empty> : <ConfigurationList items={items} hours={hours} health={over} query={query} />}
           {configuration.value?.continue && <p className="hint">{SYSTEM.moreNotShown}</p>}
         </>
       )}

@@ -15,13 +15,12 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.objects import list_permission, may_list, paginate, raw_objects
 from tarsy.http.routes.parameters import ListQuery, Namespaces
 from tarsy.http.views.configured_objects import (
-    CONFIGURATION_KINDS,
-    RANKS,
     ConfigurationItem,
     ConfigurationList,
     configuration_items,
 )
 from tarsy.http.views.object_health import ActivityView, ObjectRunList, ObjectRunView
+from tarsy.resources.health import CONFIGURATION_KINDS, RANKS
 from tarsy.resources.schema import LabelName, ObjectName
 from tarsy.resources.v1alpha1 import KINDS, MCPServer
 from tarsy.store.history.object_health import ObjectHealth
@@ -62,9 +61,9 @@ async def list_configuration_objects(ask: CheckedRequest) -> ConfigurationList:
     kinds = [kind for kind in CONFIGURATION_KINDS if await may_list(ask, kind, query.namespace)]
     raws = [raw for kind in kinds for raw in await raw_objects(ask, kind, query.namespace)]
     names = tuple(kind.KIND for kind in kinds)
-    items = sorted(configuration_items(raws, names, ask.services.library_namespace), key=_place)
+    items = sorted(configuration_items(raws, names, ask.services.library_namespace), key=place_of)
     question = f"configuration/{query.namespace}/{names}"
-    shown, token = paginate(question, query, items, _place, 4)
+    shown, token = paginate(question, query, items, place_of, 4)
     return ConfigurationList(items=tuple(shown), kinds=names, next=token)
 
 
@@ -92,7 +91,7 @@ async def list_object_runs(ask: CheckedRequest) -> BaseModel:
     return ObjectRunList(items=tuple(map(ObjectRunView.of, found)))
 
 
-def _place(item: ConfigurationItem) -> tuple[str, ...]:
+def place_of(item: ConfigurationItem) -> tuple[str, ...]:
     return f"{RANKS[item.health]}{_ORDER[item.kind]}", item.namespace, item.kind, item.name
 
 

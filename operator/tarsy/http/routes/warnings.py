@@ -11,7 +11,7 @@ from tarsy.http.route import CheckedRequest, Route
 from tarsy.http.routes.objects import list_permission, may_list, paginate, raw_objects
 from tarsy.http.routes.parameters import ListQuery
 from tarsy.http.views.configuration import WarningList, WarningView
-from tarsy.http.views.configured_objects import problems
+from tarsy.resources.health import problems
 from tarsy.resources.meta import AnyResource
 from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import Agent, AlertRoute, Chain, InvestigationDefaults, LLMProvider, MCPServer, Skill
@@ -48,7 +48,7 @@ def warnings(raw: Mapping[str, Any]) -> Iterable[WarningView]:
     except InvalidResource as error:
         yield WarningView(**where, type=ConditionType.READY, reason="Invalid", message=str(error))
         return
-    for one in problems(resource):
+    for one in problems(resource.status.conditions):
         yield WarningView(**where, type=one.type, reason=one.reason, message=one.message)
 
 

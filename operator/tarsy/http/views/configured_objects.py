@@ -5,17 +5,17 @@ host and port are told: paths and queries may hold credentials. Callers see kind
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
-from urllib.parse import urlsplit
+from typing import Any
 
 from pydantic import Field
 
 from tarsy.http.models import View
 from tarsy.http.views.common import NEXT_PAGE, ConditionView
 from tarsy.plan.check import references
-from tarsy.resources.meta import AnyResource, Condition, condition
+from tarsy.resources.health import Health, address_of, health_of
+from tarsy.resources.meta import AnyResource, Condition
 from tarsy.resources.parse import InvalidResource, parse_object
 from tarsy.resources.v1alpha1 import (
     Agent,
@@ -29,40 +29,6 @@ from tarsy.resources.v1alpha1 import (
     MCPServer,
     Skill,
 )
-from tarsy.resources.v1alpha1.common import ConditionType
-
-Health = Literal["NotReady", "Degraded", "Unknown", "Ready"]
-
-CONFIGURATION_KINDS: Final[tuple[type[AnyResource], ...]] = (
-    Chain,
-    Agent,
-    MCPServer,
-    LLMProvider,
-    Skill,
-    InvestigationDefaults,
-    AlertRoute,
-    AlertSchedule,
-    InvestigationQuota,
-    EvalSuite,
-)
-"""Kinds that decide what runs, in the order in which people look for a cause."""
-
-_WANTED: Final = (
-    ConditionType.READY,
-    ConditionType.AVAILABLE,
-    ConditionType.VERIFIED,
-    ConditionType.SERVING,
-    ConditionType.NOTIFICATIONS_READY,
-    ConditionType.FIRED,
-)
-_UNWANTED: Final = (ConditionType.TOOLS_CHANGED, ConditionType.EXCEEDED)
-
-
-def problems(resource: AnyResource) -> Iterator[Condition]:
-    """Yields the conditions of an object that prevent its normal use, Ready first."""
-    for one in sorted(resource.status.conditions, key=lambda one: one.type != ConditionType.READY):
-        if (one.type in _WANTED and one.status == "False") or (one.type in _UNWANTED and one.status == "True"):
-            yield one
 
 
 class ObjectRefView(View):
@@ -115,7 +81,6 @@ class ConfigurationList(View):
 
 
 _Key = tuple[str, str, str]
-RANKS: Final[Mapping[str, int]] = {"NotReady": 0, "Degraded": 1, "Unknown": 2, "Ready": 3}
 
 
 def configuration_items(
@@ -187,7 +152,7 @@ def _item(
             for one in told
         ),
         summary=_summary(resource),
-        address=_address(resource),
+        address=address_of(resource),
         last_error=resource.status.last_error if isinstance(resource, MCPServer) else None,
         tools=resource.status.tools if isinstance(resource, MCPServer) else (),
         created_at=raw["metadata"].get("creationTimestamp"),
@@ -200,13 +165,7 @@ def _health(resource: AnyResource | None, error: str) -> tuple[Health, Condition
     """Returns the health of an object with the condition that decides it; `error` is that of an invalid object."""
     if resource is None:
         return "NotReady", Condition(type="Ready", status="False", reason="Invalid", message=error)
-    ready = condition(resource.status.conditions, ConditionType.READY)
-    wrong = next(problems(resource), None)
-    if wrong is not None:
-        return ("NotReady" if wrong.type == ConditionType.READY else "Degraded"), wrong
-    if ready is None or ready.status == "Unknown":
-        return "Unknown", ready
-    return "Ready", ready
+    return health_of(resource.status.conditions)
 
 
 def _uses(resource: AnyResource, there: Mapping[_Key, AnyResource | None], library: str) -> list[_Key]:
@@ -265,29 +224,6 @@ def _summary(resource: AnyResource | None) -> str:
             return resource.spec.description or ""
         case _:
             return ""
-
-
-def _address(resource: AnyResource | None) -> str | None:
-    url: str | None = None
-    if isinstance(resource, MCPServer):
-        http = resource.spec.transport.http
-        url = None if http is None else str(http.url)
-    elif isinstance(resource, LLMProvider):
-        url = None if resource.spec.base_url is None else str(resource.spec.base_url)
-    return None if url is None else host_of(url)
-
-
-def host_of(url: str) -> str | None:
-    """Returns scheme, host and port of a URL, without credentials, path and query; None: it has no host."""
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        return None
-    if not parts.hostname:
-        return None
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{port}"
 
 
 def _key_of(raw: Mapping[str, Any]) -> _Key:
