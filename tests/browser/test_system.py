@@ -81,3 +81,37 @@ async def test_an_object_leads_to_the_plan_of_its_chain(page: "Page") -> None:
     await drawn(page)
     await page.get_by_text("No investigation would start:").wait_for()
     assert await page.locator(".plan-tree").count() == 0
+
+
+async def test_the_health_of_an_object_over_time_is_told_by_keys_and_by_the_pointer(page: "Page") -> None:
+    await opened_state(page, "system")
+    told = "Health of MCPServer tarsy-library/prometheus: 5 of 24 parts with a problem, 7 changes"
+    strip = page.get_by_role("slider", name=told, exact=True)
+    tip = page.locator(".health-tip")
+    await strip.focus()
+    await tip.get_by_text("Degraded since").wait_for()
+    assert "connection refused" in (await strip.get_attribute("aria-valuetext") or "")
+    await page.keyboard.press("Home")
+    await tip.get_by_text("Ready").wait_for()
+    assert await strip.get_attribute("aria-valuenow") == "1"
+    await page.keyboard.press("Escape")
+    await tip.wait_for(state="detached")
+    await page.get_by_role("searchbox").focus()
+    box = await strip.bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + box["width"] * 4.5 / 24, box["y"] + box["height"] / 2)
+    await tip.get_by_text("2 changes").wait_for()
+    await page.mouse.move(0, 0)
+    await tip.wait_for(state="detached")
+
+
+async def test_changes_of_conditions_are_a_table_of_the_object_and_the_period_is_in_the_address(page: "Page") -> None:
+    await opened_state(page, "system-broken-server")
+    rows = page.locator(".transitions tbody tr")
+    first = await rows.first.inner_text()
+    assert "True → False" in first and "http://prometheus-mcp.monitoring.svc:8080" in first
+    assert "an earlier object of this name" in await rows.last.inner_text()
+    await page.get_by_role("combobox", name="Period of health").select_option("Last 7 days")
+    await page.wait_for_url("**period=7d**")
+    await opened_state(page, "system-broken-chain")
+    await page.get_by_text("No change of its conditions is recorded.").wait_for()

@@ -43,6 +43,7 @@ READ_APPROVALS = Right("read calls of tools that wait for approval", "tarsy-appr
 READ_PLAN = Right("plan alerts with the configuration", "tarsy-investigator")
 READ_QUEUE = Right("read the queue", "tarsy-viewer")
 READ_WORKERS = Right("list workers", "tarsy-viewer")
+READ_OBJECT_HEALTH = Right("read the health of configuration objects", "tarsy-viewer")
 READ_REVIEWS = Right("read reviews of findings", "tarsy-viewer")
 READ_CALIBRATION = Right("read how often findings were right", "tarsy-viewer")
 READ_SCORES = Right("read scores of investigations", "tarsy-viewer")

@@ -95,7 +95,7 @@ def queue_table(items: Sequence[QueueItem], now: datetime, *, with_namespace: bo
         table.add_column(title, overflow="fold", no_wrap=title in ("WAITS", "KIND", "REASON"))
     for one in items:
         chain = "-" if one.chain is None else f"{one.chain_namespace}/{one.chain}"
-        cells = [_since(one.since, now), one.kind, one.name, chain, one.reason, one.message]
+        cells = [since_text(one.since, now), one.kind, one.name, chain, one.reason, one.message]
         table.add_row(*(Text(one_line(cell, 400)) for cell in ([one.namespace] if with_namespace else []) + cells))
     return table
 
@@ -111,9 +111,9 @@ def workers_table(workers: Sequence[WorkerView], now: datetime) -> Table:
     for title in ("WORKER", "STATE", "RUNS", "QUESTIONS", "HEARTBEAT", "AGE", "VERSION"):
         table.add_column(title, overflow="fold")
     for one in workers:
-        beat = "-" if one.beat_at is None else f"{_since(one.beat_at, now)} ago"
+        beat = "-" if one.beat_at is None else f"{since_text(one.beat_at, now)} ago"
         cells = [one.host, worker_state(one), _load(one.runs, one.places), _load(one.answers, one.questions)]
-        cells += [beat, _since(one.started_at, now), one.version or "-"]
+        cells += [beat, since_text(one.started_at, now), one.version or "-"]
         table.add_row(*(Text(one_line(cell, 160)) for cell in cells))
     return table
 
@@ -129,8 +129,8 @@ def _load(used: int, places: int | None) -> str:
     return str(used) if places is None else f"{used}/{places}"
 
 
-def _since(then: datetime, now: datetime) -> str:
-    """Writes a time span as kubectl does: 3d4h, 2h5m, 12s."""
+def since_text(then: datetime, now: datetime) -> str:
+    """Writes the time since a moment as kubectl does: 3d4h, 2h5m, 12s."""
     left = max(0, int((now - then).total_seconds()))
     parts = []
     for unit, seconds in _UNITS:

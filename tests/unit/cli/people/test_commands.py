@@ -15,9 +15,9 @@ from tarsy.cli.plugin import new_app
 RUNNER = CliRunner()
 COMMANDS = [
     "accept-tools", "alerts", "approvals", "approve", "calibration", "cancel", "changes", "chat", "compare",
-    "completion", "conclude", "eval", "plan", "precedents", "queue", "quota", "reject", "replay", "retry", "review",
-    "reviews", "schedules", "score", "scores", "skills", "timeline", "tools", "trace", "triage", "usage", "verdict",
-    "verify", "why", "workers",
+    "completion", "conclude", "eval", "objects", "plan", "precedents", "queue", "quota", "reject", "replay", "retry",
+    "review", "reviews", "schedules", "score", "scores", "skills", "timeline", "tools", "trace", "triage", "usage",
+    "verdict", "verify", "why", "workers",
 ]  # fmt: skip
 
 
@@ -42,6 +42,8 @@ COMMANDS = [
         "completion csh",
         "chat run",
         "chat run ''",
+        "objects alert",
+        "objects mcpserver/x --hours 169",
         "unheard-of",
     ],
 )
