@@ -7,6 +7,7 @@ import pytest
 
 from e2e.person import Person, new_person
 from e2e.tenant import Tenant
+from e2e.test_plugin import open_doors
 from e2e.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -20,6 +21,7 @@ async def changes(person: Person) -> list[dict[str, Any]]:
 
 
 async def test_objects_are_listed_with_their_health_and_the_changes_of_one(tenant: Tenant) -> None:
+    await until("both doors are open", lambda: open_doors(tenant))
     ada = await new_person(tenant, "ada", "tarsy-viewer")
     await tenant.use_agent("agent", "tools")  # there is no such server yet
 

@@ -320,8 +320,10 @@ async def test_kubectl_finds_the_resources_by_discovery(doors: Doors, kube: Kube
     assert {(one["name"], *one["verbs"]) for one in listed if "/" not in one["name"]} == {
         ("calibration", "list"),
         ("changes", "list"),
+        ("objects", "list"),
         ("queue", "list"),
         ("reviews", "list"),
+        ("transitions", "list"),
         ("triage", "list"),
         ("workers", "list"),
     }

@@ -99,7 +99,7 @@ function Objects({ configuration, activity, health, query }: ObjectsProps) {
     <Section title={SECTIONS.configuration}>
       {configuration.error && <Problem error={configuration.error} />}
       {activity.error && <Problem error={activity.error} />}
-      {health.error && <Problem error={health.error} />}
+      {health.error && health.error.message !== activity.error?.message && <Problem error={health.error} />}
       {all && (
         <>
           <div className="filters">
