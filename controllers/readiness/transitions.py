@@ -183,8 +183,9 @@ class TransitionRecorder:
         taken = {uid: self._waiting.pop(uid) for uid in uids}
         compared: dict[str, _Compared] = {}
         try:
-            await self._learn(uids)
-            compared = {uid: await self._compare(states) for uid, states in taken.items()}
+            known = await self._learned(uids)
+            await self._name_namespaces([(known[uid], states[0].namespace) for uid, states in taken.items()])
+            compared = {uid: self._compare(states, known[uid]) for uid, states in taken.items()}
             changes = [change for one in compared.values() for change in one.changes]
             if changes:
                 await self._store.write(changes)
@@ -195,18 +196,30 @@ class TransitionRecorder:
                 if states:
                     self._waiting[uid] = _bounded([*states, *self._waiting.get(uid, ())])
 
-    async def _learn(self, uids: list[str]) -> None:
-        """Reads what is recorded of objects that are seen for the first time."""
-        new = [uid for uid in uids if uid not in self._known]
-        recorded = await self._store.heads(new) if new else {}
-        for uid in new:
-            self._known[uid] = _Known(*recorded.get(uid, ("", {})))
+    async def _learned(self, uids: list[str]) -> dict[str, _Known]:
+        """Returns what is recorded; it is read of objects that are seen for the first time."""
+        known = {uid: self._known[uid] for uid in uids if uid in self._known}
+        if new := [uid for uid in uids if uid not in known]:
+            recorded = await self._store.heads(new)
+            learned = {uid: _Known(*recorded.get(uid, ("", {}))) for uid in new}
+            self._known |= learned
+            known |= learned
+        return known
 
-    async def _compare(self, states: list[_State]) -> _Compared:
-        """Finds the changes that are not recorded, as many as have room, in the states of one object."""
-        known = self._known[states[0].uid]
-        if not known.namespace_uid:
-            known.namespace_uid = await self._namespace_uid(states[0].namespace) or ""
+    async def _name_namespaces(self, objects: list[tuple[_Known, str]]) -> None:
+        """Looks up the namespaces of objects of which nothing is recorded; an object stays in its namespace."""
+        unknown = {namespace for known, namespace in objects if not known.namespace_uid}
+        uids = {namespace: await self._namespace_uid(namespace) or "" for namespace in unknown}
+        for known, namespace in objects:
+            known.namespace_uid = known.namespace_uid or uids[namespace]
+
+    def _compare(self, states: list[_State], known: _Known) -> _Compared:
+        """Finds the changes that are not recorded, as many as have room, in the states of one object.
+
+        Args:
+            states: of the object, the oldest first.
+            known: what is recorded of it.
+        """
         if not known.namespace_uid:  # the namespace is gone, and the object with it
             return _Compared([], known.heads, [])
         room, found = known.room(self._clock()), _Compared([], dict(known.heads), [])

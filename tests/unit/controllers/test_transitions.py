@@ -27,7 +27,8 @@ class Memory:
         self.rows: list[ConditionTransition] = []
         self.reads = self.writes = 0
         self.away = False
-        self.wrote = asyncio.Event()
+        self.wrote, self.wait = asyncio.Event(), asyncio.Event()
+        self.wait.set()
 
     async def heads(self, uids: list[str], /) -> Mapping[str, tuple[str, dict[str, ConditionHead]]]:
         self._ask()
@@ -42,6 +43,7 @@ class Memory:
 
     async def write(self, changes: list[ConditionTransition], /) -> int:
         self._ask()
+        await self.wait.wait()
         self.writes += 1
         known = {(one.object.uid, one.type, one.at, one.status) for one in self.rows}
         new = [one for one in changes if (one.object.uid, one.type, one.at, one.status) not in known]
@@ -256,6 +258,22 @@ async def test_a_deleted_object_is_forgotten_when_what_waits_is_recorded() -> No
     await recording.flush()
     assert store.told() == [("Ready", None, "True")]
     assert not recording._known and not recording._last and not recording._waiting
+
+
+async def test_an_object_that_is_deleted_while_it_is_recorded_is_recorded_and_forgotten() -> None:
+    store = Memory()
+    recording = recorder(store)
+    recording.observe(server(("Ready", "True", 0)))
+    await recording.flush()
+    recording.observe(server(("Ready", "False", 9)))
+    store.wait.clear()
+    flushing = asyncio.create_task(recording.flush())
+    await asyncio.sleep(0)
+    recording.forget("uid-1")
+    store.wait.set()
+    await flushing
+    assert store.told() == [("Ready", None, "True"), ("Ready", "True", "False")]
+    assert not recording._known and not recording._waiting
 
 
 async def test_it_records_while_it_is_active_and_rests_otherwise() -> None:
