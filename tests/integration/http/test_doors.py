@@ -217,10 +217,12 @@ async def test_the_kubernetes_api_finds_all_it_looks_for(doors: Doors, kube: Kub
         "investigations/timeline": ["get"],
         "investigations/trace": ["get"],
         "mcpservers/tools": ["get"],
+        "objects": ["list"],
         "queue": ["list"],
         "reviews": ["list"],
         "skills/text": ["get"],
         "toolapprovals/evidence": ["get"],
+        "transitions": ["list"],
         "triage": ["list"],
         "workers": ["list"],
     }
