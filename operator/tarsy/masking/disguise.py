@@ -9,12 +9,12 @@ import html
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import accumulate, groupby
+from functools import lru_cache
+from itertools import accumulate
 
-from tarsy.masking.engine import Regex, Span
+from tarsy.masking.engine import Found, Regex
 
 # Of UTF-8: characters that are not seen or combine, no-break and other blanks, full-width and mathematical letters; of
 # full-width punctuation only what stands between a key and its value, since the rest is in every sentence.
@@ -39,6 +39,7 @@ _FORM = re.compile(
     rb"(%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})"
     rb"|&(?:[a-z]{2,6}|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});)"
 )
+_CHARACTER = re.compile(rb"(" + _ODD + rb")")
 _ROUNDS = 3
 _MOST_CHARACTERS = 65_536
 """Characters whose meaning is remembered."""
@@ -59,18 +60,20 @@ class Pieces:
         self._starts = list(accumulate(map(len, meanings), initial=0))
         self._origins = list(accumulate(map(len, parts), initial=0))
 
-    def origin(self, span: Span) -> Span:
-        """Returns the span of the original that a span of the text was decoded from."""
-        starts, origins = self._starts, self._origins
-        start, end = span
-        first = bisect_right(starts, start, 0, len(self._parts)) - 1
-        last = first if end <= starts[first + 1] else bisect_right(starts, end - 1) - 1
-        left, right = origins[first], origins[last + 1]
-        if self._alike(first):
-            left += start - starts[first]
-        if self._alike(last):
-            right = origins[last] + end - starts[last]
-        return left, right
+    def origins(self, found: Iterable[Found]) -> list[Found]:
+        """Returns the spans of the original that spans of the text, with their tags, were decoded from."""
+        starts, origins, count = self._starts, self._origins, len(self._parts)
+        moved: list[Found] = []
+        for start, end, tag in found:
+            first = bisect_right(starts, start, 0, count) - 1
+            left = origins[first] + start - starts[first]
+            if not first % 2 and end <= starts[first + 1]:  # as most: no part that was replaced
+                moved.append((left, left + end - start, tag))
+                continue
+            last = first if end <= starts[first + 1] else bisect_right(starts, end - 1) - 1
+            right = origins[last] + end - starts[last] if self._alike(last) else origins[last + 1]
+            moved.append((left if self._alike(first) else origins[first], right, tag))
+        return moved
 
     def _alike(self, index: int) -> bool:
         return not index % 2 or self._parts[index] == self._meanings[index]
@@ -82,11 +85,11 @@ class Plain:
 
     Args:
         text: The decoded text.
-        origin: Returns the span of the original that a span of the text was decoded from.
+        origins: Returns the spans of the original that spans of the text, with their tags, were decoded from.
     """
 
     text: bytes
-    origin: Callable[[Span], Span]
+    origins: Callable[[Iterable[Found]], list[Found]]
 
 
 class _Meanings(dict[int, int | str | None]):
@@ -133,20 +136,25 @@ class Disguise:
         self._forms = _Forms()
         self._meanings = _Meanings(self._odd)
 
-    def worn(self, text: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yields runs of lines: each with its text without odd characters if it may be disguised, else with None."""
-        lines = text.splitlines(keepends=True)
-        shown = self._shown(text).splitlines(keepends=True)
-        if len(shown) != len(lines):  # a character between two breaks, or all of the last line, is not seen
-            shown = [self._shown(line) for line in lines]
-        worn = list(map(bytes.__ne__, lines, shown))
-        if self._encoded.search(text) is not None:
-            worn = [odd or _LINE.search(line) is not None for odd, line in zip(worn, lines, strict=True)]
-        start = 0
-        for there, run in groupby(worn):
-            end = start + len(list(run))
-            yield b"".join(lines[start:end]), b"".join(shown[start:end]) if there else None
-            start = end
+    def worn(self, text: bytes) -> int:
+        """Returns the start of the first line that may be disguised; the end of the text without one."""
+        encoded = self._encoded.search(text)
+        first = encoded[0][0] if encoded else len(text)
+        if not text.isascii():
+            odd = self._odd.search(text, 0, first)
+            first = odd[0][0] if odd else first
+        return text.rfind(b"\n", 0, first) + 1 if first < len(text) else first
+
+    def disguised(self, lines: bytes, found: list[Found]) -> list[Found]:
+        """Returns the spans that are in disguised lines, of those that were found in decoded ones."""
+        if {form for form in _FORM.findall(lines) if not _LINE.match(form)}:  # such a form alone does not make one
+            return [span for span in found if self._within_disguise(lines, *span[:2])]
+        return found
+
+    def _within_disguise(self, lines: bytes, start: int, end: int) -> bool:
+        first, last = lines.rfind(b"\n", 0, start) + 1, lines.find(b"\n", end)
+        line = lines[first : last if last >= 0 else None]
+        return self.worn(line) < len(line)
 
     def _shown(self, text: bytes) -> bytes:
         """Replaces odd characters by their meanings."""
@@ -154,46 +162,40 @@ class Disguise:
             return text
         return text.decode("utf-8", "surrogateescape").translate(self._meanings).encode("utf-8", "surrogateescape")
 
-    def plain(self, lines: bytes, shown: bytes | None = None) -> list[Plain]:
-        """Decodes lines step by step, for text that was encoded several times; empty if nothing is encoded.
-
-        Args:
-            lines: The lines.
-            shown: The lines without odd characters, if known.
-        """
+    def plain(self, lines: bytes) -> list[Plain]:
+        """Decodes lines step by step, for text that was encoded several times; empty if nothing is encoded."""
         steps: list[Plain] = []
         for _ in range(_ROUNDS):
-            step = self._step(lines, self._shown(lines) if shown is None else shown)
+            step = self._step(lines)
             if step is None:
                 break
             steps.append(step)
-            lines, shown = step.text, None
+            lines = step.text
         return steps
 
-    def _step(self, lines: bytes, shown: bytes) -> Plain | None:
+    def _step(self, lines: bytes) -> Plain | None:
         """Decodes odd characters, then percent-encoding, escapes and entities; None without any."""
-        parts = _FORM.split(shown)
+        shown = self._shown(lines)
+        forms = b"%" in shown or b"\\" in shown or (b"&" in shown and b";" in shown)
+        parts = _FORM.split(shown) if forms else [shown]
         meanings = parts.copy()
         meanings[1::2] = map(self._forms.__getitem__, parts[1::2])
         text = b"".join(meanings)
         if shown == lines:
-            return Plain(text, Pieces(parts, meanings).origin) if text != shown else None
-
-        @cache
-        def characters() -> Pieces:
-            """Finds the odd characters, of which only matches have to be located."""
-            parts: list[bytes] = []
-            done = 0
-            for (start, end), *_ in self._odd.spans(lines):
-                parts += lines[done:start], lines[start:end]
-                done = end
-            parts.append(lines[done:])
-            return Pieces(parts, [_seen(part) if index % 2 else part for index, part in enumerate(parts)])
+            return Plain(text, Pieces(parts, meanings).origins) if text != shown else None
 
         if text == shown:
-            return Plain(shown, lambda span: characters().origin(span))
+            return Plain(shown, lambda found: _characters(lines).origins(found))
         pieces = Pieces(parts, meanings)
-        return Plain(text, lambda span: characters().origin(pieces.origin(span)))
+        return Plain(text, lambda found: _characters(lines).origins(pieces.origins(found)))
+
+
+def _characters(lines: bytes) -> Pieces:
+    """Finds the odd characters of lines."""
+    parts = _CHARACTER.split(lines)
+    meanings = parts.copy()
+    meanings[1::2] = map(_seen, parts[1::2])
+    return Pieces(parts, meanings)
 
 
 @lru_cache(4096)

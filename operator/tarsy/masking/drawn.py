@@ -118,10 +118,12 @@ def random_word(value: bytes) -> Span | None:
 
 def base64_word(value: bytes) -> Span | None:
     """Accepts a base64 word of at least 20 characters, but not a digest, a path, or a camel-case name."""
+    if value.islower() and b"+" not in value:
+        return None
     if _DIGEST.match(value):
         return None
     body = value.rstrip(b"=")
-    if (body.islower() and b"+" not in body) or _HEX.fullmatch(body):
+    if _HEX.fullmatch(body):
         return None
     if value.endswith(b"=") and len(value) % 4 == 0:
         return 0, len(value)

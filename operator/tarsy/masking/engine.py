@@ -13,6 +13,7 @@ import re2  # type: ignore[import-untyped]
 from tarsy.masking.errors import InvalidPattern
 
 Span = tuple[int, int]
+Found = tuple[int, int, bytes]  # of a match, with the tag that replaces it
 NOWHERE: Span = (-1, -1)
 
 _MEMORY = 32 << 20

@@ -15,6 +15,7 @@ from tarsy.masking.catalogue import GROUPS, PATTERNS, STRUCTURAL
 from tarsy.masking.custom_patterns import Custom, CustomPattern, by_customs, compiled
 from tarsy.masking.disguise import TRIGGER as DISGUISE
 from tarsy.masking.disguise import Disguise
+from tarsy.masking.engine import Found
 from tarsy.masking.errors import InvalidPattern, MaskingFailed
 from tarsy.masking.kubernetes_secret import KubernetesSecrets
 from tarsy.masking.rules import Rule
@@ -141,18 +142,18 @@ class Masker:
 
     def _undisguised(self, text: bytes) -> bytes:
         """Masks secrets in disguised lines."""
-        runs = self._disguise.worn(text)
-        return b"".join(lines if shown is None else self._plainly(lines, shown) for lines, shown in runs)
-
-    def _plainly(self, lines: bytes, shown: bytes) -> bytes:
-        found: list[tuple[int, int, bytes]] = []
-        steps = self._disguise.plain(lines, shown)
+        start = self._disguise.worn(text)
+        if start == len(text):
+            return text
+        lines, found = text[start:], list[Found]()
+        steps = self._disguise.plain(lines)
         for depth, step in enumerate(steps, 1):
             spans = self._rules.within.spans(step.text, self._rules.triggers.among(step.text))
-            for before in reversed(steps[:depth]):
-                spans = [(*before.origin((start, end)), tag) for start, end, tag in spans]
+            for before in reversed(steps[:depth] if spans else ()):
+                spans = before.origins(spans)
             found += spans
-        return replaced(lines, apart(found)) if found else lines
+        found = self._disguise.disguised(lines, found) if found else found
+        return text[:start] + replaced(lines, apart(found)) if found else text
 
     def _due(self, text: bytes) -> bool:
         return bool(self._rules.within.due(self._rules.triggers.among(text)))

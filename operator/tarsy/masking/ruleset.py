@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from tarsy.masking.engine import Regex, Span
+from tarsy.masking.engine import Found, Regex
 from tarsy.masking.rules import Rule
-from tarsy.masking.shape import BEFORE, dressed
+from tarsy.masking.shape import AFTER, BEFORE, dressed
 from tarsy.masking.validators import Validator, whole_match
 
 _MANY_SECRETS = 4_000
@@ -23,6 +23,7 @@ class _Rule:
     regex: Regex
     judge: Validator
     tag: bytes
+    mark: bytes
 
 
 class Crowd:
@@ -102,18 +103,23 @@ class Ruleset:
             crowd: Counts matches; the masked text ends where it detects a hostile text.
             there: Indexes of the triggers in the text.
         """
+        done = b""
         for rule in self.due(there):
-            text = _applied(rule, text, multiline, crowd)
+            if rule.mark and rule.mark == done:
+                continue
+            text, secrets = _applied(rule, text, multiline, crowd)
+            if rule.mark and secrets == text.count(rule.mark):
+                done = rule.mark
         return text
 
-    def spans(self, text: bytes, there: tuple[int, ...]) -> list[tuple[int, int, bytes]]:
+    def spans(self, text: bytes, there: tuple[int, ...]) -> list[Found]:
         """Returns the spans of all matches with their tags: ascending, merged where they overlap."""
-        each = [[(*span, rule.tag) for span in found] for rule in self.due(there) if (found := _found(rule, text))]
+        each = [found for rule in self.due(there) if (found := _found(rule, text))]
         return each[0] if len(each) == 1 else apart(list(chain(*each)))
 
     def _compiled(self, number: int) -> _Rule:
         rule, tag = self._rules[number]
-        return _Rule(number, _regex(rule.regex), rule.judge, (rule.tag or tag).encode())
+        return _Rule(number, _regex(rule.regex), rule.judge, (rule.tag or tag).encode(), rule.mark)
 
 
 @cache
@@ -122,8 +128,8 @@ def _regex(pattern: bytes) -> Regex:
     return Regex(pattern, capture=re.search(rb"(?<!\\)\((?!\?)", pattern) is not None)
 
 
-def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
-    """Replaces the matches of one rule; inlines `Regex.spans`, because most time is spent here."""
+def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> tuple[bytes, int]:
+    """Replaces the matches of one rule, and counts them; inlines `Regex.spans`, because most time is spent here."""
     pieces: list[bytes] = []
     done = at = 0
     match, anywhere, judge, tag, stop = rule.regex.match, rule.regex.anywhere, rule.judge, rule.tag, len(text)
@@ -144,41 +150,48 @@ def _applied(rule: _Rule, text: bytes, multiline: bool, crowd: Crowd) -> bytes:
             if part is None:
                 continue
             start, end = start + part[0], start + part[1]
-        shaped = dressed(text, start, end, tag, multiline) if text[start - 1 : start] in BEFORE else tag
+        whole = text[end : end + 1] in AFTER and text[start - 1 : start] in BEFORE
+        shaped = dressed(text, start, end, tag, multiline) if whole else tag
         pieces += text[done:start], shaped
         done = end
         if len(pieces) > most:
             most = len(pieces) + 2 * crowd.looked(rule.number, len(pieces) // 2, end)
             if crowd.there:
-                return b"".join(pieces)
+                return b"".join(pieces), len(pieces) // 2
     if not pieces:
-        return text
+        return text, 0
     crowd.found(rule.number, len(pieces) // 2)
-    return b"".join((*pieces, text[done:]))
+    return b"".join((*pieces, text[done:])), len(pieces) // 2
 
 
-def _found(rule: _Rule, text: bytes) -> list[Span]:
-    """Returns the matches of one rule; a hostile text ends in one match of the rest."""
-    spans: list[Span] = []
-    judge = rule.judge
-    for number, found in enumerate(rule.regex.spans(text)):
+def _found(rule: _Rule, text: bytes) -> list[Found]:
+    """Returns the matches of one rule, as `_applied` finds them; a hostile text ends in one match of the rest."""
+    spans: list[Found] = []
+    at, match, anywhere, judge, stop = 0, rule.regex.match, rule.regex.anywhere, rule.judge, len(text)
+    groups = rule.regex.groups
+    while at < stop:
+        found = match(anywhere, text, at, stop)
         start, end = found[0]
-        for group in found[1:]:
-            if group[0] >= 0:
-                start, end = group
-                break
+        if start < 0:
+            break
+        at = end
+        if groups:
+            for group in found[1:]:
+                if group[0] >= 0:
+                    start, end = group
+                    break
         part = judge(text[start:end])
         if part is not None and part[1] > part[0]:
-            spans.append((start + part[0], start + part[1]))
-        if number > _MANY_SECRETS:
-            spans.append((end, len(text)))
-            break
+            spans.append((start + part[0], start + part[1], rule.tag))
+            if len(spans) > _MANY_SECRETS:
+                spans.append((at, stop, rule.tag))
+                break
     return spans
 
 
-def apart(found: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
+def apart(found: Sequence[Found]) -> list[Found]:
     """Sorts spans, and merges overlapping ones."""
-    apart: list[tuple[int, int, bytes]] = []
+    apart: list[Found] = []
     for start, end, tag in sorted(found):
         if apart and start < apart[-1][1]:
             apart[-1] = apart[-1][0], max(end, apart[-1][1]), apart[-1][2]
@@ -187,7 +200,7 @@ def apart(found: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes
     return apart
 
 
-def replaced(text: bytes, found: Sequence[tuple[int, int, bytes]]) -> bytes:
+def replaced(text: bytes, found: Sequence[Found]) -> bytes:
     pieces: list[bytes] = []
     done = 0
     for start, end, tag in found:

@@ -37,12 +37,17 @@ class YamlSecrets:
         quoted = rb"""["'](?:(?:data|stringData)["']:|""" + kind + rb")" + end
         self._quoted_key = Regex(rb"(?m)^[ >|+-]*" + quoted, capture=False)
         self._any = Regex(rb"(?m)^[ >|+-]*(?:" + quoted + rb"|" + kind + rb")", capture=False)
+        # The same without the beginning of the line: literals first, which RE2 finds ten times as fast.
+        kinds = rb"""kind(?::[ \t]+["']?Secret|["']:[ \t]+["']?Secret(?:List)?["']?""" + end + rb")"
+        self._likely = Regex(rb"(?m)" + kinds, capture=False), Regex(rb"""(?m)ata["']:""" + end, capture=False)
         self._shallower: dict[int, Regex] = {}
         self._blocks: dict[int, Regex] = {}
 
     def mask(self, text: bytes) -> bytes:
         """Replaces the values in the data of every Secret."""
-        if not self._data.search(text) or not self._any.search(text):
+        if not self._data.search(text) or not any(likely.search(text) for likely in self._likely):
+            return text
+        if not self._any.search(text):
             return text
         quoted = self._quoted_key.search(text)
         if not quoted and not self._plain_kind.search(text):

@@ -7,8 +7,10 @@ quotes.
 
 import re
 
-BEFORE = (b" ", b":", b"[")
+BEFORE = frozenset((b" ", b":", b"["))
 """Bytes before a value that may be a whole scalar."""
+AFTER = frozenset((b"", b" ", b"\t", b"\r", b"\n", b",", b"}", b"]"))
+"""Bytes after such a value."""
 _OPENS = b":-[ \t"  # before the blank before it: the end of a key, of a dash, of a bracket
 _ENDS = b"\r\n,}]"
 _BLANK = b" \t"

@@ -1,7 +1,7 @@
 """Finds the lines of a text in which rules may match, and the rules, so that no rule reads any other line.
 
-One pass finds the next line with a trigger; a set then tells which triggers the line contains. Neighbouring lines are
-examined together, in pieces that double, so that a text full of triggers costs no more calls than a long one.
+One pass finds the next line with a trigger; a set then tells which triggers it and the next two kilobytes contain. They
+are examined together because a call costs more than reading them; text without triggers costs the first pass only.
 
 Triggers that count characters are searched apart. In one automaton with the others, each position in a word times each
 position in a count is a state: base64 took 80 MB and was read at 6 MB/s.
@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from tarsy.masking.engine import FirstLook
 
-_LARGEST = 4_096  # bytes from which on a piece does not grow
-_NEAR = 64  # bytes between two lines with triggers that are read with them
+_PIECE = 2_048  # bytes that are read together
 # A trigger ends at most one character after the margin of its next line.
 _MARGIN = re.compile(rb"[ \t>|]*+.", re.DOTALL)
 
@@ -37,7 +36,7 @@ class Triggers:
 
     def pieces(self, text: bytes) -> Iterator[Piece]:
         """Yields the pieces of whole lines that contain triggers: start, end, indexes of the triggers."""
-        last = piece = 0
+        last = 0
         size = len(text)
         word, count = self._words.first(text, 0), self._counts.first(text, 0)
         while last < size:
@@ -45,10 +44,7 @@ class Triggers:
             if begin >= size:
                 return
             start = max(last, text.rfind(b"\n", last, begin) + 1)
-            near = start - last <= _NEAR
-            piece, start = (min(2 * piece, _LARGEST), last) if near else (0, start)
-            last = text.find(b"\n", max(end - 1, min(start + piece, size))) + 1 or size
-            piece = last - start
+            last = text.find(b"\n", max(end, start + _PIECE) - 1) + 1 or size
             margin = _MARGIN.match(text, last)
             lines = text[start : margin.end() if margin else last]
             there = self._words.among(lines) if word[0] < last else ()

@@ -16,7 +16,7 @@ TAG_START = b"[MASKED_"
 _MIN_PASSWORD = 6
 
 _REFERENCE = re.compile(rb"\$\{[^}]*\}|\$[A-Z_]+|\$\([^)]*\)|\{\{.*|<[A-Za-z _-]*>?|%\([a-z_]+\)s|\d+ bytes", re.DOTALL)
-_REFERENCE_STARTS = b"$<{%0123456789"
+_REFERENCE_STARTS = frozenset(b"$<{%0123456789")
 # Each alternative begins with a literal, which makes its first pass fast; a run of backslashes is read once, from its
 # first one on.
 _NEXT_FIELD = re.compile(
@@ -24,7 +24,11 @@ _NEXT_FIELD = re.compile(
 )
 _COMMENT = re.compile(rb"[ \t]#")
 _LDAP_SCHEME = re.compile(rb"\{[A-Za-z0-9-]+\}.")
+_STRUCTURES = frozenset(b"[({")
 _DIGITS = b"0123456789"
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# `rules.parts.SEP` before a value, which begins with neither a quote nor a backslash.
+_SEPARATOR = re.compile(rb"""(?:\\*+["'`])?+[ \t]*+(?:(?:=>|:=)(?=[ \t]*+[^\s"'`\\])|[:=])[ \t]*+""")
 _TRAILING = b"\\,;)}]>"
 _PROSE = re.compile(
     rb"(?i)(?:aws4-.*|username=.*|auth\w*|tokens?|headers?|schemes?|credentials?|realm=.*|error.*|challenge|is|not|and|or)"
@@ -64,22 +68,44 @@ def password(value: bytes) -> Span | None:
     """Accepts a password of at least 6 characters, up to the next field; not a reference, placeholder or structure."""
     if value.isalnum():
         return (0, len(value)) if len(value) >= _MIN_PASSWORD else None
-    start, first = 0, value[:1]
-    if first in (b"[", b"("):
-        if value.startswith(TAG_START):
-            return None
-        start = 1
-    elif first == b"{" and not _LDAP_SCHEME.match(value):
+    if len(value) < _MIN_PASSWORD:
         return None
-    if TAG_START in value:
-        value = value[: value.find(TAG_START)]
+    start = 0
+    if value[0] in _STRUCTURES:
+        if value.startswith((b"[", b"(")):
+            if value.startswith(TAG_START):
+                return None
+            start = 1
+        elif not _LDAP_SCHEME.match(value):
+            return None
+    tag = value.find(TAG_START)
+    if tag >= 0:
+        value = value[:tag]
         if value.endswith((b":", b"=")):
             return None
     cut = _NEXT_FIELD.search(value[start + 1 :])
     end = start + len(value[start : start + 1 + cut.start() if cut else None].rstrip(_TRAILING))
-    if end - start < _MIN_PASSWORD or _is_reference(value[start:]):
-        return None
-    return start, end
+    return None if end - start < _MIN_PASSWORD or _is_reference(value, start) else (start, end)
+
+
+def bare_password(entry: bytes) -> Span | None:
+    """Accepts the `password` in a key of letters, a separator and a value."""
+    return _bare(entry, password)
+
+
+def bare_directory(entry: bytes) -> Span | None:
+    """Accepts the value of a key like `bare_password`, but not the directory of the shell."""
+    return _bare(entry, working_directory)
+
+
+def _bare(entry: bytes, judge: Validator) -> Span | None:
+    rest = entry.lstrip(_LETTERS)
+    value = rest[1:]
+    if not value.isalnum() or rest[0] not in b":=":  # which most are
+        separator = _SEPARATOR.match(rest)
+        value = rest[separator.end() :] if separator else b""
+    part, start = judge(value), len(entry) - len(value)
+    return part and (start + part[0], start + part[1])
 
 
 def quoted_password(value: bytes) -> Span | None:
@@ -99,7 +125,7 @@ def password_line(value: bytes) -> Span | None:
     kept = (value[: comment.start()] if comment else value).rstrip(b" \t\r,}]")
     if len(kept) < _MIN_PASSWORD:
         return None
-    if kept[:1] in _REFERENCE_STARTS and (_REFERENCE.fullmatch(kept) or _NOT_HERE.match(kept)):
+    if kept[0] in _REFERENCE_STARTS and (_REFERENCE.fullmatch(kept) or _NOT_HERE.match(kept)):
         return None
     return 0, len(kept)
 
@@ -152,17 +178,22 @@ def header(value: bytes) -> Span | None:
     return not_a_name(value) if digits(value) or value.lower() != value != value.upper() else None
 
 
-def database_password(value: bytes) -> Span | None:
+def database_password(url: bytes) -> Span | None:
     """Accepts the password in a database URL, which may contain `/` and `@`; not a port or part of the next URL."""
-    return _url_part(value, web=False)
+    return _url_part(url, web=False)
 
 
-def web_password(value: bytes) -> Span | None:
+def web_password(url: bytes) -> Span | None:
     """Accepts the password in any other URL, up to the first host, because the path may contain `@`."""
-    return _url_part(value, web=True)
+    return _url_part(url, web=True)
 
 
-def _url_part(value: bytes, *, web: bool) -> Span | None:
+def _url_part(url: bytes, *, web: bool) -> Span | None:
+    """Returns the password in `scheme://user:password@h`, of which a single character of the host is there."""
+    start, end = url.find(b":", url.find(b"://") + 3) + 1, len(url) - 2
+    value = url[start:end]
+    if value.isalnum() and not value[:1].isdigit():
+        return start, end
     if value.startswith(TAG_START) or _REFERENCE.fullmatch(value) or _PORT.match(value):
         return None
     following = value.find(b"://")
@@ -188,7 +219,7 @@ def _url_part(value: bytes, *, web: bool) -> Span | None:
             value = value[:at]
             break
         at = value.find(b"@", at + 1)
-    return (0, len(value)) if value else None
+    return (start, start + len(value)) if value else None
 
 
 def literal(value: bytes) -> Span | None:
@@ -256,8 +287,8 @@ def not_a_name(value: bytes) -> Span | None:
     return 0, len(value)
 
 
-def _is_reference(value: bytes) -> bool:
-    found = _REFERENCE.match(value) if value[:1] in _REFERENCE_STARTS else None
+def _is_reference(value: bytes, start: int) -> bool:
+    found = _REFERENCE.match(value, start) if value[start] in _REFERENCE_STARTS else None
     return found is not None and not value[found.end() :].strip(_TRAILING)
 
 

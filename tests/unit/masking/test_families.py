@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from for_each import for_each
 from properties import examples
-from tarsy.masking import default_masker
+from tarsy.masking import build_masker, default_masker
 from tarsy.masking.disguise import Disguise
 from tarsy.record.text import without_invisible
 from unit.masking.corpus import Case, secrets, survivors
@@ -113,14 +113,53 @@ def test_a_secret_that_is_split_by_what_no_prompt_keeps_is_masked(char: str) -> 
     assert "[MASKED_" in masked and "22" not in without_invisible(masked).text
 
 
+@pytest.mark.parametrize("line", ["x%20a://b:c@d", "x&lt;a://b:c@d", "x%C3%20a://b:c@d"])
+@pytest.mark.parametrize("disguised", ["a%3Db", "pass\u200bword=hunter22", "x\u00a0y"])
+def test_a_disguised_line_does_not_change_how_its_neighbours_are_masked(line: str, disguised: str) -> None:
+    first, second, third = DEFAULT.mask(f"{disguised}\n{line}\n{disguised}").split("\n")
+    assert second == DEFAULT.mask(line)
+    assert first == third == DEFAULT.mask(disguised)
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("smtp://bob@example.com:hunter22@mail:587", "smtp://bob@example.com:[MASKED_PASSWORD]@mail:587"),
+        ("smtp://" + "aB3d" * 6 + "@h.co:hunter22@x", "smtp://[MASKED_PASSWORD]@h.co:[MASKED_PASSWORD]@x"),
+        (
+            "https://a:hunter22@b db://c:hunter22@d x://e",
+            "https://a:[MASKED_PASSWORD]@b db://c:[MASKED_PASSWORD]@d x://e",
+        ),
+    ],
+)
+def test_each_url_rule_looks_at_what_the_one_before_left(url: str, masked: str) -> None:
+    assert build_masker(["basic"]).mask(url) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("password=>hunter22", "password=>[MASKED_PASSWORD]"),
+        ("password:=\\x22hunter", "password:[MASKED_PASSWORD]"),
+        ("pwd=>\\?q=1 x", "pwd=[MASKED_PASSWORD] x"),
+        ("pwd=pwd= hunter22", "pwd=pwd= [MASKED_PASSWORD]"),
+        ("password=12345 x", "password=12345 x"),
+        ("password=123456 x", "password=[MASKED_PASSWORD] x"),
+        ("password=1234567 x", "password=[MASKED_PASSWORD] x"),
+    ],
+)
+def test_a_bare_password_begins_behind_its_separator(text: str, masked: str) -> None:
+    assert build_masker(["basic"]).mask(text) == masked
+
+
 @given(st.text(st.sampled_from("ab=%3D25\\u0022&quot;#x:\u200b\uff50\uff1a\u0301 \n"), max_size=60))
 @examples(400)
 def test_every_piece_of_what_a_line_means_is_traced_to_where_it_stood(text: str) -> None:
     line = text.encode()
     for step in Disguise().plain(line):
-        origins = [step.origin((index, index + 1)) for index in range(len(step.text))]
-        assert all(0 <= start < end <= len(line) for start, end in origins)
-        assert [start for start, _ in origins] == sorted(start for start, _ in origins)
+        origins = step.origins([(index, index + 1, b"tag") for index in range(len(step.text))])
+        assert all(0 <= start < end <= len(line) and tag == b"tag" for start, end, tag in origins)
+        assert [start for start, *_ in origins] == sorted(start for start, *_ in origins)
         line = step.text
 
 

@@ -126,7 +126,8 @@ def _host_by_host(value: bytes) -> bytes:
 @examples(400)
 def test_a_password_in_a_url_ends_at_the_first_host(text: str) -> None:
     value = b"p" + text.encode()
-    assert web_password(value) == (0, len(_host_by_host(value)))
+    url = b"a://b:" + value + b"@h"
+    assert web_password(url) == (6, 6 + len(_host_by_host(value)))
 
 
 if __name__ == "__main__":

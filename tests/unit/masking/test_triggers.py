@@ -13,18 +13,18 @@ def pieces(text: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("between", "together"),
+    ("first", "together"),
     [
-        pytest.param(63, True, id="below the limit"),
-        pytest.param(64, True, id="at the limit"),
-        pytest.param(65, False, id="above the limit"),
+        pytest.param(2_047, True, id="below the limit"),
+        pytest.param(2_048, False, id="at the limit"),
+        pytest.param(2_049, False, id="above the limit"),
     ],
 )
-def test_lines_that_are_near_each_other_are_read_with_what_is_between(between: int, together: bool) -> None:
+def test_two_kilobytes_from_a_line_with_a_trigger_on_are_read_together(first: int, together: bool) -> None:
     far = b"-" * 199 + b"\n"
-    gap = b"-" * (between - 1) + b"\n"
-    expected = [LINE, gap + LINE] if together else [LINE, LINE]
-    assert pieces(far + LINE + gap + LINE + far) == expected
+    read = LINE + b"-" * (first - len(LINE) - 1) + b"\n"
+    assert pieces(far + read + LINE + far * 20)[0].startswith(read + LINE if together else read)
+    assert (len(pieces(far + read + LINE + far * 20)) == 1) is together
 
 
 def test_many_lines_with_a_line_between_are_few_pieces_that_hold_them_all() -> None:

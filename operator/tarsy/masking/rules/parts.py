@@ -19,6 +19,8 @@ class Rule:
         tag: Replacement; empty: the tag of the pattern.
         lines: Whether a match may span lines.
         counts: Whether the trigger counts the characters of a word (`tarsy.masking.triggers`).
+        mark: What stands in each match once, before the value; empty: nothing in particular. Rules of one mark find
+            nothing where an earlier one of them replaced the value, so they are skipped if it did so at each mark.
     """
 
     trigger: bytes
@@ -27,6 +29,7 @@ class Rule:
     tag: str = ""
     lines: bool = False
     counts: bool = False
+    mark: bytes = b""
 
 
 # Between a key and its value: the key's closing quote (escaped as deep as it may be), and a colon or an equals sign.
@@ -39,6 +42,8 @@ _SINGLE = rb"'((?:[^'\n]|'')+)"
 _ESCAPED = rb'\\"((?:[^"\\\n]|\\\\(?:\\\\|\\"|[^\\"\n]))+)'
 _DEEPER = rb'\\{2,}"([^"\\\n]+)'
 BARE = rb"""([^\s"'`\\][^\s"'`]*)"""
+# At least as long as a password; without a group, which RE2 would find slowly: the judge knows where the value begins.
+LONG_BARE = rb"""[^\s"'`\\][^\s"'`]{5,}"""
 QUOTED = rb"(?:" + b"|".join((_DOUBLE, _SINGLE, _ESCAPED, _DEEPER)) + rb")"
 LONG = rb"([A-Za-z0-9_\-.+/=~]{20,})"
 # An argument of a command, in quotes or without.

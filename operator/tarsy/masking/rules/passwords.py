@@ -5,9 +5,22 @@ import base64
 from tarsy.masking.drawn import docker_auth, encoded_pair
 from tarsy.masking.rules import languages
 from tarsy.masking.rules.commands import COMMANDS
-from tarsy.masking.rules.parts import BARE, OPEN, QUOTED, SEP, Rule, block, environment, near_bare, near_quoted
+from tarsy.masking.rules.parts import (
+    BARE,
+    LONG_BARE,
+    OPEN,
+    QUOTED,
+    SEP,
+    Rule,
+    block,
+    environment,
+    near_bare,
+    near_quoted,
+)
 from tarsy.masking.rules.urls import URLS
 from tarsy.masking.validators import (
+    bare_directory,
+    bare_password,
     config_word,
     flag,
     next_line,
@@ -91,9 +104,9 @@ PASSWORD = (
     *environment(_FOREIGN_KEY),
     Rule(near_quoted(_PASSWORD_KEY), rb"(?i)" + _PASSWORD_KEY + SEP + QUOTED, quoted_password),
     _line(_ANY_PASSWORD),
-    Rule(near_bare(_PASSWORD_KEY), rb"(?i)" + _PASSWORD_KEY + SEP + BARE, password),
+    Rule(near_bare(_PASSWORD_KEY), rb"(?i)" + _PASSWORD_KEY + SEP + LONG_BARE, bare_password),
     Rule(near_quoted(_PWD_KEY), rb"(?i)" + _PWD_KEY + SEP + QUOTED, working_directory),
-    Rule(near_bare(_PWD_KEY), rb"(?i)" + _PWD_KEY + SEP + BARE, working_directory),
+    Rule(near_bare(_PWD_KEY), rb"(?i)" + _PWD_KEY + SEP + LONG_BARE, bare_directory),
     Rule(_PASS_TRIGGER, rb"(?m)(?:" + _PASS_KEY + rb"|(?:^|[^A-Za-z])PASS)" + SEP + QUOTED, quoted_password),
     Rule(_PASS_TRIGGER, rb"(?m)" + _PASS_KEY + SEP + BARE, password),
     Rule(rb"PASS[ \t]*=", rb"(?m)(?:^|[^A-Za-z])(?:SSH)?PASS[ \t]*=[ \t]*" + OPEN + BARE, password),

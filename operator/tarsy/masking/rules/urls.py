@@ -3,10 +3,11 @@
 from tarsy.masking.rules.parts import Rule
 from tarsy.masking.validators import database_password, flag, password, url_password, web_password
 
+_MARK = b"://"
 _WEB = rb"(?:https?|git|git\+https?|ssh|sftp|ftps?|wss?|svn(?:\+ssh)?|oci|docker|s3|file)"
 _USER = rb"""://[^\s/:@"'`<>\\]*"""
-# The next URL of a list is another one.
-_VALUE = rb"""((?:[^\s"'`<>\\:]|:+[^\s"'`<>\\:/]|:+/[^\s"'`<>\\:/])+)@"""
+# The next URL of a list is another one. No group, which RE2 would find slowly: the judges know where the value begins.
+_VALUE = rb"""(?:[^\s"'`<>\\:]|:+[^\s"'`<>\\:/]|:+/[^\s"'`<>\\:/])+@"""
 _HOST = rb"""[A-Za-z0-9\[(*$%_]"""
 
 URLS = (
@@ -14,11 +15,13 @@ URLS = (
         rb"""://[^\s/"'@<>:]*:""",
         rb"(?i)\b" + _WEB + _USER + rb""":""" + _VALUE + _HOST,
         web_password,
+        mark=_MARK,
     ),
     Rule(
         rb"""://[^\s/"'@<>:]*(?:@[^\s/"'@<>:]*)?:""",
         rb"""(?i)\b[a-z][a-z0-9+.-]*://[^\s/:"'`<>\\]*:""" + _VALUE + _HOST,
         database_password,
+        mark=_MARK,
     ),
     Rule(
         rb"""://[^\s/"'@<>]*@""",
