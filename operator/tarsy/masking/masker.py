@@ -148,7 +148,7 @@ class Masker:
         lines, found = text[start:], list[Found]()
         steps = self._disguise.plain(lines)
         for depth, step in enumerate(steps, 1):
-            spans = self._rules.within.spans(step.text, self._rules.triggers.among(step.text))
+            spans = self._rules.within.spans(step.text, self._rules.triggers.likely(step.text))
             for before in reversed(steps[:depth] if spans else ()):
                 spans = before.origins(spans)
             found += spans

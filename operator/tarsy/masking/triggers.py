@@ -10,7 +10,7 @@ position in a count is a state: base64 took 80 MB and was read at 6 MB/s.
 import re
 from collections.abc import Iterator, Sequence
 
-from tarsy.masking.engine import FirstLook
+from tarsy.masking.engine import FirstLook, Prefilter
 
 _PIECE = 2_048  # bytes that are read together
 # A trigger ends at most one character after the margin of its next line.
@@ -27,17 +27,29 @@ class Triggers:
     """
 
     def __init__(self, patterns: Sequence[tuple[bytes, bool]]) -> None:
-        self._words = FirstLook({index: pattern for index, (pattern, counts) in enumerate(patterns) if not counts})
+        words = {index: pattern for index, (pattern, counts) in enumerate(patterns) if not counts}
+        self._words, self._literals = FirstLook(words), Prefilter(words)
         self._counts = FirstLook({index: pattern for index, (pattern, counts) in enumerate(patterns) if counts})
 
     def among(self, text: bytes) -> tuple[int, ...]:
         """Returns the indexes of the triggers that a text contains."""
         return self._words.among(text) + self._counts.among(text)
 
+    def likely(self, text: bytes) -> tuple[int, ...]:
+        """Returns the indexes of the triggers that a text contains, and of some that it does not if it is short."""
+        return self.among(text) if len(text) > _PIECE else self._literals.among(text) + self._counts.among(text)
+
     def pieces(self, text: bytes) -> Iterator[Piece]:
-        """Yields the pieces of whole lines that contain triggers: start, end, indexes of the triggers."""
+        """Yields the pieces of whole lines that contain triggers: start, end, indexes of the triggers.
+
+        A short text is one piece, to which more triggers are counted than it contains (`likely`).
+        """
         last = 0
         size = len(text)
+        if size <= _PIECE:
+            if there := self.likely(text):
+                yield 0, size, there
+            return
         word, count = self._words.first(text, 0), self._counts.first(text, 0)
         while last < size:
             begin, end = word if word[0] <= count[0] else count

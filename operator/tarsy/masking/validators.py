@@ -101,7 +101,7 @@ def bare_directory(entry: bytes) -> Span | None:
 def _bare(entry: bytes, judge: Validator) -> Span | None:
     rest = entry.lstrip(_LETTERS)
     value = rest[1:]
-    if not value.isalnum() or rest[0] not in b":=":  # which most are
+    if rest[0] not in b":=" or not value[:1].isalnum():
         separator = _SEPARATOR.match(rest)
         value = rest[separator.end() :] if separator else b""
     part, start = judge(value), len(entry) - len(value)

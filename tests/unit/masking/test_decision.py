@@ -96,13 +96,27 @@ def test_no_short_text_waits_for_a_rule_of_a_compiled_masker() -> None:
     assert ruleset._regex.cache_info().misses == before
 
 
-def test_the_longest_text_on_the_event_loop_takes_at_most_five_milliseconds() -> None:
+def _random(drawn: random.Random) -> str:
+    return "".join(chr(drawn.randrange(32, 127)) for _ in range(4 * MOST_ON_LOOP))
+
+
+def _near_secrets(drawn: random.Random) -> str:
+    """Returns what rules begin to match, between random characters."""
+    parts = [case.text[:12] for case in [*secrets(), *secrets("families.yaml")] if case.text.isascii()]
+    text = "".join(drawn.choice(parts) + chr(drawn.randrange(32, 127)) for _ in range(MOST_ON_LOOP))
+    return text[: 4 * MOST_ON_LOOP]
+
+
+@pytest.mark.parametrize("draw", [_random, _near_secrets])
+def test_the_longest_text_on_the_event_loop_takes_at_most_five_milliseconds(
+    draw: Callable[[random.Random], str],
+) -> None:
     masker, drawn = default_masker(), random.Random(5)
     masker.compile()
     took = []
     for _ in range(20):  # what RE2 has not met before
-        text = "".join(chr(drawn.randrange(32, 127)) for _ in range(4 * MOST_ON_LOOP))
+        text = draw(drawn)
         begun = time.thread_time()
         masker.mask(text)
         took.append(time.thread_time() - begun)
-    assert min(took) < 0.005  # the least disturbed by other programs; the benchmark tells the longest
+    assert sorted(took)[10] < 0.005  # half of them: other programs disturb some; the benchmark tells the longest

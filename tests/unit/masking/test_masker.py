@@ -34,6 +34,9 @@ class _Everything:
     def among(self, text: bytes) -> tuple[int, ...]:
         return self._all
 
+    def likely(self, text: bytes) -> tuple[int, ...]:
+        return self._all
+
     def pieces(self, text: bytes) -> list[Piece]:
         return [(0, len(text), self._all)]
 
