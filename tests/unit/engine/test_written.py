@@ -1,6 +1,8 @@
 """Tool calls that a model wrote into its text: the forms that are read, and those that are not."""
 
 import json
+import re
+import time
 from uuid import UUID
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from for_each import for_each
 from tarsy.engine.model_calls.text_calls import is_written, take_calls, why_not_taken
-from tarsy.engine.strategies.written import MOST_CALLS, read_written
+from tarsy.engine.strategies.written import MOST_CALLS, _ended, read_written
 from tarsy.record.messages import Message, Role, ToolDefinition
 
 NAME, POD = "kubernetes.get_logs", {"pod": "checkout-7d"}
@@ -194,3 +196,29 @@ def test_a_call_that_the_model_was_shown_is_not_made_by_repeating_it(role: Role,
 )
 def test_a_call_that_was_made_before_may_be_made_again(said: str) -> None:
     assert take_calls(CALL, TOOLS, shown(said), SALT) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * 200_000 + "x",
+        "</s>" * 50_000 + "x",
+        "x" + " </s>" * 40_000,
+        "```" + " " * 200_000 + "x y\n```",
+        "<function=a><parameter=b>c</parameter>" + " " * 200_000 + "x</function>",
+        "<function=a>" + "<parameter=b>" * 20_000 + "</function>",
+        "<function=a>" + "<parameter=b>" * 20_000 + "</parameter></function>",
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_no_text_takes_the_square_of_its_size(text: str) -> None:
+    begun = time.thread_time()
+    read_written(text)
+    assert time.thread_time() - begun < 2.0  # half a minute and more before
+
+
+@given(st.lists(st.sampled_from(["</s>", "<|end|>", "<|eot_id|>", " ", "\n", "\u2003", "x", "<|", "<"]), max_size=9))
+def test_the_marks_at_the_end_of_a_text_are_left_out(parts: list[str]) -> None:
+    text = "".join(parts)
+    ends = re.compile(r"(?:\s*(?:<\|(?:eot_id|eom_id|im_end|end|endoftext)\|>|</s>))+\s*\Z")
+    assert _ended(text) == ends.sub("", text).rstrip()

@@ -23,16 +23,18 @@ MOST_CALLS = 16
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "tool_input", "action_input", "input")
 _BESIDE = frozenset({"id", "type", "call_id", "tool_call_id", "index"})
-_ENDS = re.compile(r"(?:\s*(?:<\|(?:eot_id|eom_id|im_end|end|endoftext)\|>|</s>))+\s*\Z")
+_ENDS = ("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|endoftext|>", "</s>")
 _OPENING = re.compile(
     r"^[ \t]*(?:<(?P<tag>tool_calls?|function_calls?|functioncall)>|(?P<function><function=)"
     r"|(?P<python><\|python_tag\|>)|(?P<mistral>\[TOOL_CALLS\]))",
     re.MULTILINE,
 )
 _FUNCTION = re.compile(r"\s*<function=\s*([\w.:/-]{1,200})\s*>")
-_PARAMETER = re.compile(r"\s*<parameter=\s*([\w.-]{1,100})\s*>(.*?)</parameter>", re.DOTALL)
+# A run of blanks is read once, from its first one on.
+_PARAMETER = re.compile(r"(?<!\s)\s*+<parameter=\s*+([\w.-]{1,100})\s*+>(.*?)</parameter>", re.DOTALL)
+_PARAMETER_END = "</parameter>"
 _MISTRAL = re.compile(r"\s*(?:\[TOOL_CALLS\])?\s*([\w.:/-]{1,200})\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
-_FENCE = re.compile(r"^[ \t]*```[ \t]*([\w-]*)[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*+```[ \t]*+([\w-]*+)[ \t]*+$", re.MULTILINE)
 _BLANK = re.compile(r"[\s;,]*")
 _DECODER = json.JSONDecoder()
 
@@ -60,11 +62,23 @@ class _NoCall(Exception):
 
 def read_written(text: str) -> Written | None:
     """The calls that end a text; None where it ends in none. Never raises, and takes time linear in the text."""
-    text = _ENDS.sub("", text).rstrip()
+    text = _ended(text)
     try:
         return _whole(text) or _tagged(text) or _fenced(text)
     except (_NoCall, ValueError, RecursionError):
         return None
+
+
+def _ended(text: str) -> str:
+    """Returns a text without the marks of its end, and the blanks around them."""
+    end = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        mark = next((mark for mark in _ENDS if text.endswith(mark, 0, end)), None)
+        if mark is None:
+            return text[:end]
+        end -= len(mark)
 
 
 def _made(calls: list[WrittenCall], before: str, source: str) -> Written | None:
@@ -146,8 +160,9 @@ def _functions(text: str) -> Iterator[WrittenCall]:
             raise _NoCall
         body, place = _until(text, found.end(), "</function>")
         if "<parameter=" in body:
-            pairs = list(_PARAMETER.finditer(body))
-            if _PARAMETER.sub("", body).strip():
+            last = body.rfind(_PARAMETER_END) + len(_PARAMETER_END)  # none behind it has an end to look for
+            pairs = list(_PARAMETER.finditer(body, 0, last))
+            if (_PARAMETER.sub("", body[:last]) + body[last:]).strip():
                 raise _NoCall
             yield WrittenCall(found[1], _json({pair[1]: coerce(pair[2]) for pair in pairs}))
         else:
