@@ -100,6 +100,9 @@ class WebhookSettings(SettingsTopic):
         le=65535,
         description="Port of the admission webhook. 0 takes a free port on loopback. Default: no webhook is served.",
     )
+    address: Annotated[str | None, Flag("--admission-host")] = Field(
+        None, description="Address that the admission webhook listens on. Default: all, or loopback for port 0."
+    )
     tls_directory: Annotated[FilePath | None, Flag("--admission-tls", metavar="DIR")] = Field(
         None,
         description="Directory with tls.crt and tls.key of the admission webhook. Its registration and CA are then "
@@ -114,7 +117,7 @@ class WebhookSettings(SettingsTopic):
     @property
     def host(self) -> str:
         """The address of the webhook."""
-        return _host_of(self.port or 0)
+        return self.address or _host_of(self.port or 0)
 
 
 class IntakeSettings(SettingsTopic):

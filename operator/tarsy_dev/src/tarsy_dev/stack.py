@@ -161,7 +161,7 @@ class Stack:
             return OperatorProcess([*defaults, *http_arguments(0, 0), *arguments], settings, self.operator_log)
         doors = http_arguments(self.http_port, self.record_port)
         if self.admits:
-            doors += ["--admission-port", str(self.admission_port)]
+            doors += ["--admission-host", HOST, "--admission-port", str(self.admission_port)]
         self._operator = OperatorProcess([*defaults, *doors, *arguments], settings, self.operator_log)
         return self._operator
 
