@@ -83,7 +83,7 @@ def test_a_trigger_fires_with_group_type_and_severity(source):
     assert said.labels["__source__"] == source
 
 
-SAMPLES = Path(__file__).parents[3] / "manifests" / "samples" / "senders"
+SAMPLES = Path(__file__).parents[3] / "docs" / "assets" / "senders"
 
 
 def test_there_is_a_sample_of_each_sender_whose_labels_a_route_can_match():
