@@ -27,7 +27,8 @@ _ODD = (
     rb"|\xf3\xa0[\x80-\x87][\x80-\xbf]"
 )
 _ENCODED = (
-    rb"%(?:3[AaDd]|2[257]|40|7[Bb]|[C-Fc-f][0-9A-Fa-f]%)|\\[ux](?:00)?[2-7][0-9A-Fa-f]|&(?:quot|apos|equals|colon|#)"
+    rb"%(?:3[AaDd]|2(?:[257]|[Dd]%2[Dd])|40|7[Bb]|[C-Fc-f][0-9A-Fa-f]%)|-%4[25]|\\[ux](?:00)?[2-7][0-9A-Fa-f]"
+    rb"|&(?:quot|apos|equals|colon|#)"
 )
 TRIGGER = _ENCODED + rb"|" + _ODD
 """Pattern of texts that contain such a line (RE2 syntax)."""

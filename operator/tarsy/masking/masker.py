@@ -90,8 +90,10 @@ class Masker:
         if self._rules.across.due(there) or (self._secrets and _DATA.search(encoded)):
             return PatternReach.BEYOND
         if there == (self._rules.disguised,):
-            steps = self._disguise.plain(encoded)
-            there = there if any(self._due(step.text) for step in steps) else ()
+            plain = [self._rules.triggers.among(step.text) for step in self._disguise.plain(encoded)]
+            if any(self._rules.across.due(meant) for meant in plain):
+                return PatternReach.BEYOND
+            there = there if any(self._rules.within.due(meant) for meant in plain) else ()
         return PatternReach.LINE if there or (self._secrets and self._secrets.named(encoded)) else PatternReach.NONE
 
     def mask(self, text: str) -> str:
@@ -148,15 +150,15 @@ class Masker:
         lines, found = text[start:], list[Found]()
         steps = self._disguise.plain(lines)
         for depth, step in enumerate(steps, 1):
-            spans = self._rules.within.spans(step.text, self._rules.triggers.likely(step.text))
+            there = self._rules.triggers.likely(step.text)
+            spans = self._rules.within.spans(step.text, there)
+            if across := self._rules.across.spans(step.text, there):
+                spans = apart([*across, *spans])
             for before in reversed(steps[:depth] if spans else ()):
                 spans = before.origins(spans)
             found += spans
         found = self._disguise.disguised(lines, found) if found else found
         return text[:start] + replaced(lines, apart(found)) if found else text
-
-    def _due(self, text: bytes) -> bool:
-        return bool(self._rules.within.due(self._rules.triggers.among(text)))
 
 
 def build_masker(groups: Sequence[str], patterns: Sequence[str] = (), custom: Sequence[CustomPattern] = ()) -> Masker:

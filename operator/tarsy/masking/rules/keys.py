@@ -4,23 +4,36 @@ from tarsy.masking.drawn import key_body, key_lines, vendor
 from tarsy.masking.rules.parts import Rule, environment, named, near
 from tarsy.masking.validators import not_a_name
 
-# A PEM block never holds five dashes; a block that was cut off is masked as far as its base64 goes.
+# A PEM block never holds five dashes; a block that was cut off is masked as far as its base64 goes. Blanks, breaks and
+# marks may be percent-encoded, as in a URL. What is encoded otherwise is decoded before (`disguise`).
 _PEM_BODY = rb"(?:[^-]|-{1,4}[^-])*"
+_PEM_BLANK = rb"(?:[ +]|%20)"
+_PEM_WORDS = rb"(?:[A-Z0-9 +]|%20)"
+_PEM_WORD = rb"(?:[A-Za-z0-9+/=]|%2[BbFf]|%3[Dd]){16,}"
 _BREAK = rb"(?:\s|\\+[nrt])"
+_PEM_BREAK = rb"(?:\s|\\+[nrt]|%0[AaDd])"
 _PEM_HEADER = rb"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): ?[A-Za-z0-9,. ()+-]+"
-_PEM_CUT = rb"(?:" + _BREAK + rb"*" + _PEM_HEADER + rb")*(?:" + _BREAK + rb"*[A-Za-z0-9+/=]{16,})+"
+_PEM_CUT = (
+    rb"(?:" + _PEM_BREAK + rb"*" + _PEM_HEADER + rb")*"
+    rb"(?:" + _PEM_BREAK + rb"*(?:" + _PEM_WORD + rb"|\[MASKED_(?:CERTIFICATE|PRIVATE_KEY)\]))+"
+)
 _LINE_BREAK = rb"(?:(?:\r?\n|(?:\\+[nrt])+)[ \t>|]*)"
 
 
 def _pem(kind: bytes) -> Rule:
-    begin, end = rb"-----BEGIN " + kind + rb"-----", rb"-----END " + kind + rb"-----"
-    return Rule(rb"-----BEGIN ", rb"(?:" + begin + _PEM_BODY + end + rb"|" + begin + _PEM_CUT + rb")", lines=True)
+    begin = rb"-----BEGIN" + _PEM_BLANK + kind + rb"-----"
+    end = rb"-----END" + _PEM_BLANK + kind + rb"-----"
+    return Rule(
+        rb"-----BEGIN(?:[ +]|%20)", rb"(?:" + begin + _PEM_BODY + end + rb"|" + begin + _PEM_CUT + rb")", lines=True
+    )
 
 
 # A private key whose beginning was cut off, as the last lines of a log are.
+_PRIVATE = _PEM_WORDS + rb"*PRIVATE" + _PEM_BLANK + rb"KEY"
+_PRIVATE_END = rb"-----END" + _PEM_BLANK + _PRIVATE
 _PEM_END = Rule(
-    rb"-----END [A-Z0-9 ]*PRIVATE KEY",
-    rb"(?:[A-Za-z0-9+/=]{16,}" + _BREAK + rb"*)+-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
+    _PRIVATE_END,
+    rb"(?:" + _PEM_WORD + _PEM_BREAK + rb"*)+" + _PRIVATE_END + rb"(?:" + _PEM_BLANK + rb"BLOCK)?-----",
     lines=True,
 )
 # Lines of a key of which neither beginning nor end is there: of 60 to 80 characters, the last one shorter.
@@ -65,7 +78,7 @@ _BODIES = (
 )
 
 CERTIFICATE = (
-    _pem(rb"[A-Z0-9 ]+"),
+    _pem(_PEM_WORDS + rb"+"),
     _PEM_END,
     *_BODIES,
     Rule(rb"LS0tLS1CRUdJTi", rb"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{20,}={0,2}"),
@@ -83,7 +96,7 @@ CERTIFICATE_AUTHORITY_DATA = (
 )
 
 PRIVATE_KEY = (
-    _pem(rb"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"),
+    _pem(_PRIVATE + rb"(?:" + _PEM_BLANK + rb"BLOCK)?"),
     _PEM_END,
     *_BODIES,
     Rule(near(rb"private[_-]?key"), named(rb"private[_-]?key")),
