@@ -188,8 +188,7 @@ def _controller(
     controlled, destinations = settings.controller, settings.outbound.destinations()
     instance = f"{socket.gethostname()}-{os.getpid()}"
     intake = Intake(pool, queue_limit=settings.intake.queue_limit)
-    evals = Evals(pool, metrics)
-    transitions = ConditionTransitions(pool)
+    evals, transitions = Evals(pool, metrics), ConditionTransitions(pool)
     purge = partial(_purge, Retention(pool), intake, evals, transitions, controlled)
     lent_to = settings.outbound.workload_identity_namespaces
     sender, questions = NotificationSender(secrets, destinations), SlackQuestions(pool)
