@@ -21,6 +21,7 @@ from tarsy.masking.kubernetes_secret import KubernetesSecrets
 from tarsy.masking.rules import Rule
 from tarsy.masking.ruleset import Crowd, Ruleset, apart, replaced
 from tarsy.masking.shape import mended_text
+from tarsy.masking.terminal import has_sequences, without_sequences
 from tarsy.masking.text import decode_utf8, encode_utf8
 from tarsy.masking.triggers import Piece, Triggers
 from tarsy.resources.v1alpha1.masking import DEFAULT_GROUPS, DEFAULT_PATTERNS
@@ -85,6 +86,13 @@ class Masker:
         """Returns how much of a text with this beginning is required before any of it can be shown."""
         if self._customs:
             return PatternReach.BEYOND
+        if has_sequences(text):
+            reach = self._reach(without_sequences(text))
+            return PatternReach.LINE if reach is PatternReach.NONE else reach
+        return self._reach(text)
+
+    def _reach(self, text: str) -> PatternReach:
+        """Returns the reach of a text without sequences of a terminal."""
         encoded, _ = encode_utf8(text)
         there = self._rules.triggers.among(encoded)
         if self._rules.across.due(there) or (self._secrets and _DATA.search(encoded)):
@@ -97,7 +105,7 @@ class Masker:
         return PatternReach.LINE if there or (self._secrets and self._secrets.named(encoded)) else PatternReach.NONE
 
     def mask(self, text: str) -> str:
-        """Replaces every found secret by its tag.
+        """Replaces every found secret by its tag, and removes sequences of a terminal, which may stand within one.
 
         Args:
             text: Text of any size; lone surrogates are preserved.
@@ -105,6 +113,7 @@ class Masker:
         Raises:
             MaskingFailed: Custom patterns took too long; `left` is the text, masked by all others.
         """
+        text = without_sequences(text)
         encoded, stand_ins = encode_utf8(text)
         masked = self._masked(encoded)
         masked, slow = by_customs(self._customs, masked)
