@@ -181,3 +181,9 @@ def test_masking_disguised_text_twice_is_masking_it_once(text: str) -> None:
 def test_masked_documents_keep_their_shape(text: str) -> None:
     before, after = yaml.safe_load(text), yaml.safe_load(DEFAULT.mask(text))
     assert before != after and list(before) == list(after)
+
+
+@for_each("case", [case for case in FAMILIES if case.pattern == "nodes"], ids=_name)
+def test_a_value_after_an_anchor_or_a_tag_is_not_left_without_it(case: Case) -> None:
+    masked = DEFAULT.mask(case.text)
+    assert [value for value in ("hunter", "aHVudGVyMjI=") if value in masked] == []

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tarsy.masking.validators import Validator, entry_value, password_line, quoted_password, whole_match
+from tarsy.masking.validators import Validator, entry_value, node_value, password_line, quoted_password, whole_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,16 @@ ARGUMENT = rb"""(?:\\*"([^"\n\\]+)|'([^'\n]+)|([^\s"'`|<>;\\-][^\s"'`|<>;\\]*))"
 ATTACHED = rb"""(?:\\*"([^"\n\\]+)|'([^'\n]+)|([^\s"'`|<>;\\=-][^\s"'`|<>;\\]*))"""
 
 
+# What may stand before a YAML value: an anchor, a tag.
+_PROPERTY = rb"""(?:(?:&[^\s"'`]+|!!\w+|!<[^\s>"'`]*>)[ \t]+)"""
+_PROPERTIES = _PROPERTY + rb"{0,2}"
+_BLOCK = rb"[|>][0-9]?[+-]?[0-9]?[ \t]*(?:#[^\n]*)?"
+_BLOCK_VALUE = rb"[^\s-][^\n]*(?:\r?\n[ \t]+[A-Za-z0-9+/=_.-]{16,}[ \t]*)*"
+
+
 def named(key: bytes, value: bytes = LONG) -> bytes:
     """Returns the regex of a value after its key."""
-    return rb"(?i)" + key + SEP + OPEN + value
+    return rb"(?i)" + key + SEP + _PROPERTIES + OPEN + value
 
 
 def near(key: bytes) -> bytes:
@@ -76,17 +83,30 @@ def environment(key: bytes, judge: Validator = quoted_password) -> tuple[Rule, .
     trigger = rb"""(?i)\b(?:name|key|parameter_?key)\\*["']?[ ]?[:=][ ]?\\*["']?[\w.-]*""" + key
     head = trigger + rb"""\\*["']?,?(?:\s|\\n)*\\*["']?(?:parameter_?)?value\\*["']?[ ]?[:=][ ]?"""
     bare = rb"""[^\s"'`\\|>][^\n"'\\]*"""
-    return Rule(trigger, head + QUOTED, judge, lines=True), Rule(trigger, head + bare, entry_value, lines=True)
+    quoted = _PROPERTIES + QUOTED
+    return Rule(trigger, head + quoted, judge, lines=True), Rule(trigger, head + bare, entry_value, lines=True)
 
 
 def block(key: bytes) -> tuple[Rule, ...]:
     """Builds rules for YAML block scalars (`password: |`), also within a JSON string."""
-    head = rb"(?i)" + key + rb"""["']?:[ \t]+[|>][0-9]?[+-]?[0-9]?[ \t]*(?:#[^\n]*)?"""
-    value = rb"\r?\n[ \t]+([^\s-][^\n]*(?:\r?\n[ \t]+[A-Za-z0-9+/=_.-]{16,}[ \t]*)*)"
+    head = rb"(?i)" + key + rb"""["']?:[ \t]+""" + _BLOCK
+    value = rb"\r?\n[ \t]+(" + _BLOCK_VALUE + rb")"
     escaped = rb"""(?:\\+[nr])+[ \t]+([^\s\\"-][^\n\\"]*)"""
     return (
         Rule(head, head + value, password_line, lines=True),
         Rule(head + rb"\\", head + escaped, password_line),
+    )
+
+
+def node(key: bytes) -> tuple[Rule, ...]:
+    """Builds rules for a YAML value after an anchor or a tag, which are masked with it."""
+    head, properties = rb"(?i)" + key + rb"""["']?:[ \t]+""", _PROPERTY + rb"{1,2}"
+    value = rb"""(?:"(?:[^"\\\n]|\\[^\n])+"?|'(?:[^'\n]|'')+'?|[^\s"'`\\|>{\[$*&!#][^\n"'\\]*)"""
+    trigger = head + _PROPERTY
+    block = _BLOCK + rb"\r?\n[ \t]+" + _BLOCK_VALUE
+    return (
+        Rule(trigger, head + rb"(" + properties + value + rb")", node_value),
+        Rule(trigger + rb"[^\n]*[|>]", head + rb"(" + properties + block + rb")", node_value, lines=True),
     )
 
 

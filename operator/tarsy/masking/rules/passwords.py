@@ -16,6 +16,7 @@ from tarsy.masking.rules.parts import (
     environment,
     near_bare,
     near_quoted,
+    node,
 )
 from tarsy.masking.rules.urls import URLS
 from tarsy.masking.validators import (
@@ -97,6 +98,7 @@ def _below(key: bytes) -> Rule:
 
 
 PASSWORD = (
+    *node(rb"(?:" + _FOREIGN_KEY + rb"|" + _PASSWORD_KEY + rb"|pwd|(?:^|[^A-Za-z])pass)"),
     *_keyed(_FOREIGN_KEY),
     _line(_FOREIGN_KEY),
     *block(_FOREIGN_KEY),
