@@ -105,8 +105,8 @@ def node(key: bytes) -> tuple[Rule, ...]:
     trigger = head + _PROPERTY
     block = _BLOCK + rb"\r?\n[ \t]+" + _BLOCK_VALUE
     return (
-        Rule(trigger, head + rb"(" + properties + value + rb")", node_value),
-        Rule(trigger + rb"[^\n]*[|>]", head + rb"(" + properties + block + rb")", node_value, lines=True),
+        Rule(trigger, head + properties + value, node_value),
+        Rule(trigger + rb"[^\n]*[|>]", head + properties + block, node_value, lines=True),
     )
 
 
