@@ -196,12 +196,17 @@ class Publisher:
             _log.exception("the status of %s/%s could not be computed; retrying", record.namespace, record.name)
 
     async def _note_published(self) -> None:
-        """Notes in the record what was published; finished runs are at rest then."""
+        """Notes in the record what was published; finished runs are at rest then.
+
+        A run that is being changed waits for the next round.
+        """
         noted = list(self._unnoted.values())
-        await self._reads.mark_all_published(
+        busy = await self._reads.mark_all_published(
             [Publication(one.record.id, one.record.revision, one.digest) for one in noted]
         )
         for one in noted:
+            if one.record.id in busy:
+                continue
             if self._unnoted.get(one.record.id) is one:
                 del self._unnoted[one.record.id]
             if one.answer is not None and one.digest is not None and one.record.finished_at is not None:

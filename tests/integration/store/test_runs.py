@@ -1,5 +1,6 @@
 """Tests that investigations are accepted once, end once, and always end."""
 
+import asyncio
 from uuid import uuid4
 
 import asyncpg
@@ -22,7 +23,7 @@ from tarsy.record.finding import Citation, Claim, Confidence, Finding
 from tarsy.record.reading.usage_report import QueueDepth
 from tarsy.record.run import DesiredState, Failure, LeaseLost, RunOutcome, StageKind, State
 from tarsy.record.timeline import EventStatus, EventType
-from tarsy.store.reading.reads import Reads
+from tarsy.store.reading.reads import Publication, Reads
 from tarsy.store.runs.claims import Claims
 from tarsy.store.runs.lifecycle import Runs
 
@@ -208,6 +209,22 @@ async def test_record_is_unpublished_until_its_last_revision_is_marked(pool: asy
     assert last.state is State.COMPLETED
     await reads.mark_published(run, last.revision)
     assert await reads.unpublished(10) == []
+
+
+async def test_a_run_that_is_being_changed_holds_up_no_note_of_another(pool: asyncpg.Pool) -> None:
+    """A step that hangs has locked its run: nothing waits for it, and nothing is lost."""
+    (free, _), (held, _) = await claimed_run(pool), await claimed_run(pool)
+    reads = Reads(pool)
+    shown = [Publication(one.id, one.revision) for one in await reads.unpublished(10)]
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("UPDATE investigation SET revision = revision WHERE id = $1", held)
+        async with asyncio.timeout(20):
+            assert await reads.mark_all_published([*shown, Publication(uuid4(), 1)]) == {held}
+            assert not await reads.mark_published(held, 1)
+        assert [one.id for one in await reads.unpublished(10)] == [held]
+    assert await reads.mark_all_published(shown) == frozenset()
+    assert await reads.unpublished(10) == []
+    assert free != held
 
 
 async def test_digest_of_the_last_status_is_known_once_the_end_is_published_and_until_the_object_is_gone(

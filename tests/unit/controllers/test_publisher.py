@@ -49,6 +49,7 @@ class World:
         self.asked: list[str] = []
         self.pruned: tuple[str, ...] = ()
         self.lose_answers = False
+        self.busy: set[UUID] = set()
         self.now = 1000.0
         self.told = Told()
         self.noted = asyncio.Event()
@@ -82,15 +83,18 @@ class World:
     async def record(self, run: UUID) -> InvestigationRecord | None:
         return self.records.get(run)
 
-    async def mark_all_published(self, published: Collection[Publication]) -> None:
+    async def mark_all_published(self, published: Collection[Publication]) -> frozenset[UUID]:
         if published and self.record_away:
             raise StoreUnavailable("away")
         if published:
             self.marked.append(len(published))
         for one in published:
+            if one.run in self.busy:
+                continue
             self.published[one.run] = one.revision
             if one.run in self.records:
                 self.records[one.run] = replace(self.records[one.run], published_revision=one.revision)
+        return frozenset(one.run for one in published if one.run in self.busy)
 
     async def find(self, kind: str, namespace: str, name: str) -> Any:
         self.asked.append(kind)
@@ -267,6 +271,18 @@ async def test_api_that_is_away_ends_the_round_and_nothing_is_marked(world: Any)
     assert w.published == {}
     w.refuse.clear()
     assert await w.round() == 1
+
+
+async def test_a_run_that_is_being_changed_is_noted_by_the_next_round_and_holds_up_no_other(world: Any) -> None:
+    w = world(*(record(State.COMPLETED, id=UUID(int=number), name=f"run-{number}") for number in (1, 2)))
+    w.busy.add(UUID(int=1))
+    assert await w.round() == 2
+    assert w.published.keys() == {UUID(int=2)} and w.at_rest.keys() == {str(UUID(int=2))}
+    told = list(w.told.reasons)
+    w.busy.clear()
+    assert await w.round(1.1) == 0
+    assert w.published.keys() == {UUID(int=1), UUID(int=2)} and len(w.at_rest) == 2
+    assert w.told.reasons == told
 
 
 async def test_what_a_round_publishes_is_noted_together(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

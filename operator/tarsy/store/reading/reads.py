@@ -91,33 +91,39 @@ class Reads:
         found = await self._fetch("published", "published investigations", ids=list(ids))
         return {row["id"]: Published(row["published_digest"], row["finished_at"]) for row in found}
 
-    async def mark_published(self, run: UUID, revision: int, digest: bytes | None = None) -> None:
+    async def mark_published(self, run: UUID, revision: int, digest: bytes | None = None) -> bool:
         """Notes that the status of the object has `revision`; an older one changes nothing.
 
         Args:
             run: the investigation or answer.
             revision: of the record.
             digest: of the status, where the run has finished and the API keeps the status as written.
+
+        Returns:
+            False if another transaction is changing the run; then nothing was noted.
         """
+        return not await self.mark_all_published([Publication(run, revision, digest)])
 
-        await self.mark_all_published([Publication(run, revision, digest)])
+    async def mark_all_published(self, published: Collection[Publication]) -> frozenset[UUID]:
+        """Notes what objects show, as `mark_published` does; of a run at most once.
 
-    async def mark_all_published(self, published: Collection[Publication]) -> None:
-        """Notes what objects show, as `mark_published` does; of a run at most once."""
+        Returns:
+            The runs that another transaction is changing, of which nothing was noted.
+        """
         if not published:
-            return
-        in_order = sorted(published, key=lambda one: one.run)  # two that overlap lock in the same order
+            return frozenset()
+        ids = [one.run for one in published]
         values = {
-            "ids": [one.run for one in in_order],
-            "revisions": [one.revision for one in in_order],
-            "digests": [one.digest for one in in_order],
+            "ids": ids,
+            "revisions": [one.revision for one in published],
+            "digests": [one.digest for one in published],
         }
 
-        async def update(connection: asyncpg.Connection) -> None:
-            await connection.execute(*self._sql["mark_published"](**values))
+        async def update(connection: asyncpg.Connection) -> frozenset[UUID]:
+            return frozenset(row["id"] for row in await connection.fetch(*self._sql["mark_published"](**values)))
 
-        runs = str(in_order[0].run) + (f" and {len(in_order) - 1} others" if len(in_order) > 1 else "")
-        await call(self._pool, f"mark investigation {runs} as published", update)
+        runs = str(ids[0]) + (f" and {len(published) - 1} others" if len(published) > 1 else "")
+        return await call(self._pool, f"mark investigation {runs} as published", update)
 
     async def timeline(self, run: UUID, after_revision: int = 0, limit: int = 1000) -> list[TimelineEvent]:
         """Returns events changed after a revision, in order; their highest revision is the next `after_revision`.

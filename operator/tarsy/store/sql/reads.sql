@@ -85,17 +85,24 @@ SELECT * FROM (
 SELECT id, published_digest, finished_at FROM investigation
 WHERE id = ANY(:ids::uuid[]) AND settled AND object_deleted_at IS NULL AND published_digest IS NOT NULL
 
--- At the revision that is published already, a digest replaces another one; null leaves it.
+-- At the revision that is published already, a digest replaces another one; null leaves it. A row that another transaction
+-- holds, such as a step of the run that hangs, is left: waiting for it would hold the rows of all other runs, and with
+-- them their steps.
 -- name: mark_published
-UPDATE investigation i SET
-    published_revision = p.revision,
-    published_digest = p.digest,
-    settled = i.settled OR (i.state NOT IN ('pending', 'running') AND p.revision >= i.revision)
-FROM unnest(:ids::uuid[], :revisions::bigint[], :digests::bytea[]) AS p (id, revision, digest)
-WHERE i.id = p.id AND (
-    p.revision > i.published_revision
-    OR (p.revision = i.published_revision AND i.published_digest IS DISTINCT FROM coalesce(p.digest, i.published_digest))
+WITH free AS (
+    SELECT id FROM investigation WHERE id = ANY(:ids::uuid[]) FOR NO KEY UPDATE SKIP LOCKED
+), marked AS (
+    UPDATE investigation i SET
+        published_revision = p.revision,
+        published_digest = p.digest,
+        settled = i.settled OR (i.state NOT IN ('pending', 'running') AND p.revision >= i.revision)
+    FROM unnest(:ids::uuid[], :revisions::bigint[], :digests::bytea[]) AS p (id, revision, digest) JOIN free USING (id)
+    WHERE i.id = p.id AND (
+        p.revision > i.published_revision
+        OR (p.revision = i.published_revision AND i.published_digest IS DISTINCT FROM coalesce(p.digest, i.published_digest))
+    )
 )
+SELECT id FROM investigation WHERE id = ANY(:ids::uuid[]) AND id NOT IN (SELECT id FROM free)
 
 -- Events changed after revision :after, whole revisions at a time; with more than :limit events, at least :limit.
 -- name: timeline
