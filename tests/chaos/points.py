@@ -10,7 +10,6 @@ A chain is named after the strategy or the agent that is tried in it; only calls
 """
 
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -104,22 +103,6 @@ SELECT pid FROM queued WHERE pid <> ALL($1::int[])
 
 def _key(chain: str, gate: Gate) -> int:
     return zlib.crc32(f"{chain} {gate}".encode()) % 1_000_000_007
-
-
-async def until_all(places: Mapping[str, Callable[[], Awaitable[Any]]]) -> None:
-    """Waits until all runs are at their points at the same moment.
-
-    A run that was at its point may be between two attempts when the last one arrives: Postgres ends a statement that
-    has stood still for its time limit, and the worker sends it again.
-
-    Args:
-        places: tells of each point, by its name, whether a run is there.
-    """
-
-    async def at_once() -> bool:
-        return all([await reached() for reached in places.values()])
-
-    await until(f"all at once: {', '.join(places)}", at_once)
 
 
 class Points:

@@ -10,7 +10,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +19,9 @@ import yaml
 
 from chaos.exactness import assert_record_is_whole, turns
 from chaos.fleet import Fleet
-from chaos.points import Gate, Points, until_all
+from chaos.points import Gate, Points
 from e2e.tenant import ANSWER, KEY, SUMMARY, Tenant, condition
+from e2e.waiting import until
 from extras import needs
 from tarsy.kube.credentials import LABEL
 from tarsy_dev.objects import put
@@ -163,7 +163,8 @@ async def test_kill_at_twelve_points_of_every_strategy_repeats_no_finished_step(
                 if point.gate is not None:
                     await points.close(strategy, point.gate)
             worker = await fleet.successor()
-            await until_all({f"{one} is at: {point.name}": partial(reached, one, point) for one, point in aims.items()})
+            for strategy, point in aims.items():
+                await until(f"{strategy} is at: {point.name}", lambda s=strategy, p=point: reached(s, p))  # type: ignore[misc]
             await worker.kill()
             for strategy, point in aims.items():
                 if point.gate is not None:

@@ -7,7 +7,6 @@ next point, all stand still there, and the worker that runs them is killed.
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +16,7 @@ import yaml
 
 from chaos.exactness import assert_record_is_whole, turns
 from chaos.fleet import Fleet
-from chaos.points import Gate, Points, until_all
+from chaos.points import Gate, Points
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
 from e2e.waiting import until
 
@@ -171,7 +170,8 @@ async def test_kill_in_summaries_compaction_and_answers_repeats_no_finished_step
             if point.gate is not None:
                 await points.close(name, point.gate)
         worker = await fleet.successor()
-        await until_all({f"{one} is at: {point.name}": partial(reached, one, point) for one, point in aims.items()})
+        for name, point in aims.items():
+            await until(f"{name} is at: {point.name}", lambda n=name, p=point: reached(n, p))  # type: ignore[misc]
         await worker.kill()
         for name, point in aims.items():
             if point.gate is not None:

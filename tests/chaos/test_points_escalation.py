@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 
 import asyncpg
 import pytest
 import yaml
 
 from chaos.fleet import Fleet
-from chaos.points import Gate, Points, until_all
+from chaos.points import Gate, Points
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.waiting import until
 from tarsy.store.sealing.sealed_record import SealedRecord
 
 pytestmark = [
@@ -53,7 +53,8 @@ async def test_no_kill_repeats_the_first_attempt_a_tool_call_or_the_escalation(
     fleet.controller()
 
     async def all_stand_at(gate: Gate) -> None:
-        await until_all({f"{chain} stands at {gate}": partial(points.waiting, chain, gate) for chain in CHAINS})
+        for chain in CHAINS:
+            await until(f"{chain} stands at {gate}", lambda c=chain: points.waiting(c, gate))  # type: ignore[misc]
 
     async def let_go(gate: Gate, following: Gate | None, *, alive: bool = False) -> None:
         for chain, kept in CHAINS.items():

@@ -8,7 +8,6 @@ the name of its chain; its parent, or its sub-agents, go on as far as they come.
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +17,10 @@ import yaml
 
 from chaos.exactness import assert_record_is_whole, turns
 from chaos.fleet import Fleet
-from chaos.points import Gate, Points, until_all
+from chaos.points import Gate, Points
 from chaos.test_points import Point
 from e2e.tenant import ANSWER, SUMMARY, Tenant, condition
+from e2e.waiting import until
 
 pytestmark = [
     pytest.mark.timeout(1800),
@@ -118,7 +118,8 @@ async def test_kill_at_every_point_with_none_one_and_three_sub_agents_repeats_no
             for chain in runs:
                 await points.close(chain, point.gate)
         worker = await fleet.successor()
-        await until_all({f"{one} is at: {point.name}": partial(reached, one, point) for one in runs})
+        for chain in runs:
+            await until(f"{chain} is at: {point.name}", lambda c=chain, p=point: reached(c, p))  # type: ignore[misc]
         await worker.kill()
         if point.gate is not None:
             for chain in runs:
