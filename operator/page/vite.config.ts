@@ -10,6 +10,7 @@ const programScript: Plugin = {
     handler(_, { bundle, chunk }) {
       const chunks = Object.values(bundle ?? {}).filter((one) => one.type === "chunk");
       const program = chunks.find((one) => one.isEntry && one.name === PROGRAM);
+      if (bundle && !program) throw new Error(`The build has no entry ${PROGRAM}: name it in rolldownOptions.input.`);
       const src = program ? `/page/${program.fileName}` : `/src/${PROGRAM}.tsx`; // without a bundle, sources are served
       const imported = program?.imports.filter((file) => !chunk?.imports.includes(file)) ?? [];
       return [
@@ -25,12 +26,11 @@ export default defineConfig({
   base: "/page/",
   plugins: [programScript],
   build: {
-    rolldownOptions: { input: { index: "index.html", [PROGRAM]: `src/${PROGRAM}.tsx` } },
+    rolldownOptions: { input: { index: "index.html", [PROGRAM]: `src/${PROGRAM}.tsx` }, checks: { pluginTimings: false } },
     outDir: "../tarsy/http/page",
     emptyOutDir: true,
     target: "es2022",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rolldownOptions: { checks: { pluginTimings: false } },
   },
 });
